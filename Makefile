@@ -1,0 +1,34 @@
+# Two commands: `make run` opens the dashboard, `make test` runs every check. Both install all they need.
+PYTHON ?= python3
+VENV   ?= .venv
+PORT   ?= 8501
+BIN    := $(VENV)/bin
+
+.PHONY: run test fast lint browser clean
+
+run: $(VENV)/.ready
+	$(BIN)/streamlit run app.py --server.port $(PORT)
+
+test: $(VENV)/.ready browser lint
+	$(BIN)/python -m pytest
+
+fast: $(VENV)/.ready
+	$(BIN)/python -m pytest -m "not slow and not browser"
+
+lint: $(VENV)/.ready
+	$(BIN)/ruff check .
+
+$(VENV)/.ready: requirements.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
+	touch $@
+
+# The browser tests drive a Chromium of the system; on Debian and Ubuntu it is installed when it is missing.
+browser:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null \
+	  || { command -v apt-get >/dev/null && SUDO=$$( [ "$$(id -u)" = 0 ] || echo sudo ) \
+	       && $$SUDO apt-get update -qq && $$SUDO apt-get install -y -qq chromium >/dev/null; } \
+	  || echo "No Chromium found and none could be installed: the browser tests will fail. Install chromium and run again."
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache

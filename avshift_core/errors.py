@@ -1,0 +1,17 @@
+"""What an analyst can cause. Pages show the text as it is; the CLI prints it and exits with 2."""
+
+
+class AVShiftError(Exception):
+    """One clear sentence: the value that is wrong, what is needed, what to do."""
+
+
+class TableError(AVShiftError):
+    """A table cannot be read, lacks a column, or holds values that no analysis can use."""
+
+
+class CohortError(AVShiftError):
+    """A cohort, or a pair of them, is too small, too uneven or not comparable."""
+
+
+class ConfigError(AVShiftError):
+    """A setting is outside its range."""

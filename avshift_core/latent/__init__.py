@@ -1,0 +1,1 @@
+"""Z alone: cohorts of latents, tables of them, neighbours, cells, and synthetic pairs with known truth."""

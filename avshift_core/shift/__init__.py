@@ -1,0 +1,1 @@
+"""P against Q: the global test, the gate, the local test, calibration and the trust panel."""

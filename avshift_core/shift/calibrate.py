@@ -1,0 +1,334 @@
+"""Calibration: the target's metric from the source's scenarios, by every weighting, with drive-level intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+import numpy as np
+from scipy import optimize, stats
+
+from avshift_core.config import AnalysisConfig
+from avshift_core.errors import ConfigError
+from avshift_core.latent.cells import OUTSIDE
+from avshift_core.latent.space import Space
+from avshift_core.shift.c2st import GlobalTest, sigmoid
+from avshift_core.shift.drives import Pool, folds_by_drive
+from avshift_core.shift.local import LocalTest
+from avshift_core.shift.local_paper import PaperRegions
+from avshift_core.shift.mlp import choose_regime, fit_mlp
+
+ESTIMATORS = ("lis_paper", "lis", "ipw", "aipw", "balance", "strata")
+HEADLINE = "strata"  # smallest error on both benchmarks: `python -m avshift_core benchmark`
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A metric with its interval; `se` is the drive-level standard error behind it."""
+
+    mu: float
+    lo: float
+    hi: float
+    se: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """All estimates of one metric at one clip B.
+
+    Attributes:
+        naive: mean of P. target: mean of Q, where it is known.
+        lis_paper, lis: localized importance sampling; None when no regions were looked for.
+        ipw, aipw: classifier weights, without and with an outcome model. balance: entropy balancing.
+        strata: every cell carries its mass under Q (post-stratification). The default.
+        traffic: strata - naive, what the change of traffic explains. residual: target - strata, what it does not.
+        ess, ess_drives: effective numbers of scenarios and of drives under the weights of `strata`.
+        khat: Pareto tail index of the classifier weights, before the clip.
+        clipped_mass, uncovered_mass: mass of Q lost to the clip, and in cells without support in P.
+        top_drive: largest share of the weight on one drive.
+        sigma2_naive, sigma2_lis: n times the variance of naive and strata, for eq:lis_mse_dominance.
+    """
+
+    metric: str
+    B: float
+    naive: Estimate
+    target: Estimate
+    lis_paper: Estimate | None
+    lis: Estimate | None
+    ipw: Estimate
+    aipw: Estimate
+    balance: Estimate | None
+    strata: Estimate
+    traffic: Estimate
+    residual: Estimate
+    ess: float
+    ess_drives: float
+    khat: float
+    clipped_mass: float
+    uncovered_mass: float
+    top_drive: float
+    sigma2_naive: float
+    sigma2_lis: float
+
+    def estimates(self) -> dict[str, Estimate | None]:
+        """Every estimate by its name."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name in ("naive", "target", *ESTIMATORS)}
+
+
+@dataclass(frozen=True, eq=False)
+class Influence:
+    """An estimate with the sum of its influence values in every drive: differences and intervals follow from it."""
+
+    mu: float
+    source: np.ndarray
+    target: np.ndarray
+
+    def __sub__(self, other: Influence) -> Influence:
+        return Influence(self.mu - other.mu, self.source - other.source, self.target - other.target)
+
+    @property
+    def variance(self) -> float:
+        return sum(len(s) / max(len(s) - 1, 1) * float(s @ s) for s in (self.source, self.target))
+
+
+@dataclass(frozen=True, eq=False)
+class Strata:
+    """A partition of the scenarios in which weights are constant.
+
+    Attributes:
+        of_P, of_Q: (n,) stratum 0..S-1 of each scenario.
+        q: (S,) mass under Q, on the scenarios `measure_Q`.
+        p: (S,) mass under P on the scenarios that measured it, for the clip q / p <= B.
+        free: (S,) False where the weight stays 1 (no support in P).
+        measure_Q: (n_Q,) scenarios behind q.
+    """
+
+    of_P: np.ndarray
+    of_Q: np.ndarray
+    q: np.ndarray
+    p: np.ndarray
+    free: np.ndarray
+    measure_Q: np.ndarray
+
+    def masses(self, B: float) -> tuple[np.ndarray, np.ndarray]:
+        """(S,) mass each stratum is given at clip B, and which strata are clipped."""
+        clipped = self.q > B * self.p
+        given = np.where(clipped, B * self.p, self.q)
+        return np.where(self.free, given, self.p), clipped & self.free
+
+    def weights(self, B: float) -> np.ndarray:
+        """(n_P,) weights: scenarios of P share the mass of their stratum."""
+        count = np.bincount(self.of_P, minlength=len(self.q))
+        return (self.masses(B)[0] * len(self.of_P) / np.maximum(count, 1))[self.of_P]
+
+
+@dataclass(frozen=True, eq=False)
+class Calibrator:
+    """All that calibration needs and B does not change, so that moving the clip costs milliseconds."""
+
+    ell_P: Mapping[str, np.ndarray]
+    ell_Q: Mapping[str, np.ndarray]
+    m_P: Mapping[str, np.ndarray]
+    m_Q: Mapping[str, np.ndarray]
+    drive_P: np.ndarray
+    drive_Q: np.ndarray
+    n_drives: tuple[int, int]
+    w_ipw: np.ndarray
+    w_balance: Mapping[str, np.ndarray | None]
+    cells: Strata
+    regions: Strata | None
+    paper_P: np.ndarray | None
+    paper_Q: np.ndarray | None
+    uncovered_mass: float
+    khat: float
+    level: float
+
+    def calibrate(self, metric: str, B: float) -> Calibration:
+        """Every estimate of one metric at clip B, O(n)."""
+        if not B > 0:
+            raise ConfigError(f"B is {B:g}; the clip of the weights must be above 0.")
+        ell, m_P, m_Q = self.ell_P[metric], self.m_P[metric], self.m_Q[metric]
+        naive, target = self._mean(ell, 0), self._mean(self.ell_Q[metric], 1)
+        w = self.cells.weights(B)
+        strata = self._stratified(self.cells, ell, B)
+        w_ipw = np.minimum(self.w_ipw, B)
+        found: dict[str, Estimate | None] = {name: None for name in ESTIMATORS}
+        found["strata"] = self._interval(strata)
+        found["ipw"] = self._interval(self._weighted(w_ipw, ell, m_P, m_Q))
+        found["aipw"] = self._interval(self._weighted(_rake(w_ipw, self.cells, B), ell, m_P, m_Q, augment=True))
+        if self.w_balance[metric] is not None:
+            found["balance"] = self._interval(self._weighted(np.minimum(self.w_balance[metric], B), ell, m_P, m_Q))
+        if self.regions is not None:
+            lis = self._stratified(self.regions, ell, B)
+            left = lis.mu - strata.mu  # shift outside the regions, as far as the cells see it
+            found["lis"] = self._interval(lis, extra=left**2)
+            found["lis_paper"] = self._interval(self._paper(ell, B))
+        per_drive = np.bincount(self.drive_P, w)
+        return Calibration(
+            metric=metric, B=B, naive=self._interval(naive), target=self._interval(target), **found,
+            traffic=self._interval(strata - naive), residual=self._interval(target - strata),
+            ess=float(w.sum() ** 2 / (w @ w)), ess_drives=float(per_drive.sum() ** 2 / (per_drive @ per_drive)),
+            khat=self.khat, clipped_mass=float((self.cells.q - self.cells.masses(B)[0])[self.cells.free].clip(0).sum()),
+            uncovered_mass=self.uncovered_mass, top_drive=float(per_drive.max() / per_drive.sum()),
+            sigma2_naive=naive.variance * len(ell), sigma2_lis=strata.variance * len(ell),
+        )
+
+    def _interval(self, value: Influence, extra: float = 0.0) -> Estimate:
+        drives = min(len(value.source), len(value.target))
+        se = float(np.sqrt(value.variance + extra))
+        half = stats.t.ppf((1 + self.level) / 2, drives - 1) * se
+        return Estimate(float(value.mu), float(value.mu - half), float(value.mu + half), se)
+
+    def _sums(self, of_P=None, of_Q=None) -> tuple[np.ndarray, np.ndarray]:
+        """Influence values -> sums within drives over the number of scenarios."""
+        sides = (of_P, self.drive_P, self.n_drives[0]), (of_Q, self.drive_Q, self.n_drives[1])
+        return tuple(
+            np.zeros(D) if value is None else np.bincount(drive, value, minlength=D) / len(drive)
+            for value, drive, D in sides
+        )
+
+    def _mean(self, ell, side: int) -> Influence:
+        mu = float(ell.mean())
+        return Influence(mu, *(self._sums(of_P=ell - mu) if side == 0 else self._sums(of_Q=ell - mu)))
+
+    def _weighted(self, w, ell, m_P, m_Q, augment: bool = False) -> Influence:
+        """Self-normalised weighted mean, or with `augment` the doubly robust one.
+
+            mu = sum w ell / sum w   [ + mean_Q m - sum w m / sum w ]
+
+        The interval takes the efficient influence function w (ell - m), m_Q - mean m: it counts that the weights,
+        too, were learnt from a sample of Q.
+        """
+        w = w / w.mean()
+        mu = float((w * ell).mean())
+        if augment:
+            mu += float(m_Q.mean() - (w * m_P).mean())
+        residual = w * (ell - m_P)
+        return Influence(mu, *self._sums(residual - w * residual.mean(), m_Q - m_Q.mean()))
+
+    def _stratified(self, strata: Strata, ell, B: float) -> Influence:
+        """sum_k q_k mean_P(ell | stratum k): P's share of a stratum cancels, what counts is Q's.
+
+        This is self-normalised LIS (eq:self_normalized_lis) with outside weight (1 - sum q_k) / (1 - sum p_k).
+        """
+        S = len(strata.q)
+        mass, clipped = strata.masses(B)
+        count = np.bincount(strata.of_P, minlength=S)
+        within = np.bincount(strata.of_P, ell, minlength=S) / np.maximum(count, 1)
+        mass = np.where(count > 0, mass, 0)
+        total = mass.sum()
+        mu = float(mass @ within / total)
+        w = (mass / total * len(ell) / np.maximum(count, 1))[strata.of_P]
+        of_P = w * (ell - within[strata.of_P])
+        moves = np.where(strata.free & ~clipped & (count > 0), within - mu, 0.0) / total
+        of_Q = np.where(strata.measure_Q, moves[strata.of_Q], 0.0) * len(strata.of_Q) / strata.measure_Q.sum()
+        of_Q = np.where(strata.measure_Q, of_Q - of_Q[strata.measure_Q].mean(), 0.0)
+        return Influence(mu, *self._sums(of_P, of_Q))
+
+    def _paper(self, ell, B: float) -> Influence:
+        """w_k = min(q_k / p_k, B), 1 outside (eq:localized_weight), self-normalised; masses where they were chosen."""
+        K = int(max(self.paper_P.max(), self.paper_Q.max())) + 2  # the last entry is OUTSIDE
+        p = np.bincount(self.paper_P % K, minlength=K) / len(self.paper_P)
+        q = np.bincount(self.paper_Q % K, minlength=K) / len(self.paper_Q)
+        w_k = np.where(p > 0, np.minimum(q / np.maximum(p, 1e-300), B), 1.0)
+        w_k[-1] = 1.0
+        w = w_k[self.paper_P % K]
+        mu = float(w @ ell / w.sum())
+        return Influence(mu, *self._sums(of_P=w / w.mean() * (ell - mu)))
+
+
+def make_calibrator(
+    P, Q, space: Space, sample: Pool, test: GlobalTest, local: LocalTest | None, paper: PaperRegions | None,
+    metrics, config: AnalysisConfig,
+) -> Calibrator:
+    """Fit the outcome models and collect weights and strata."""
+    m_P, m_Q = _outcomes(P, Q, space, sample, metrics, config) if metrics else ({}, {})
+    cells = _cell_strata(space, sample, config)
+    regions = _region_strata(local) if local is not None else None
+    w_ipw = np.exp(np.clip(test.logit_P, -20, 20))  # h / (1 - h)
+    return Calibrator(
+        {k: P.ell[k] for k in metrics}, {k: Q.ell[k] for k in metrics}, m_P, m_Q, P.drive, Q.drive,
+        (P.n_drives, Q.n_drives), w_ipw,
+        {k: _entropy_balance(test, m_P[k], m_Q[k]) for k in metrics}, cells, regions,
+        None if paper is None else paper.region_P, None if paper is None else paper.region_Q,
+        float(cells.q[~cells.free].sum()), pareto_khat(w_ipw), config.level,
+    )
+
+
+def _cell_strata(space: Space, sample: Pool, config: AnalysisConfig) -> Strata:
+    """All cells as strata; a cell with next to nothing of P keeps weight 1. Scenarios in no ball join the last."""
+    K = space.cells.n
+    of_P, of_Q = (np.where(space.cell >= 0, space.cell, K)[sample.y == c] for c in (0, 1))
+    p = np.bincount(of_P, minlength=K + 1) / len(of_P)
+    q = np.bincount(of_Q, minlength=K + 1) / len(of_Q)
+    free = (p > 0) & (p >= config.support_eps * (p + q))
+    return Strata(of_P, of_Q, q, p, free, np.ones(len(of_Q), dtype=bool))
+
+
+def _region_strata(local: LocalTest) -> Strata:
+    """Regions and what lies outside them, with the masses of the measuring drives."""
+    K = len(local.regions)
+    of_P, of_Q = (np.where(r == OUTSIDE, K, r) for r in (local.region_P, local.region_Q))
+    p = np.bincount(of_P[local.measure_P], minlength=K + 1) / local.measure_P.sum()
+    q = np.bincount(of_Q[local.measure_Q], minlength=K + 1) / local.measure_Q.sum()
+    return Strata(of_P, of_Q, q, p, p > 0, local.measure_Q)
+
+
+def _rake(w, cells: Strata, B: float) -> np.ndarray:
+    """Scale classifier weights so that every cell with support carries its mass under Q."""
+    mass = cells.masses(B)[0] * len(w)
+    have = np.bincount(cells.of_P, w, minlength=len(mass))
+    return w * (mass / np.maximum(have, 1e-300))[cells.of_P]
+
+
+def _outcomes(P, Q, space: Space, sample: Pool, metrics, config: AnalysisConfig):
+    """m(z) = E[ell | z] from P, cross-fitted by drive: one network with an output for each metric."""
+    rows_P, rows_Q = np.flatnonzero(sample.y == 0), np.flatnonzero(sample.y == 1)
+    target = np.zeros((sample.n, len(metrics)), dtype=np.float32)
+    target[rows_P] = np.column_stack([P.ell[k] for k in metrics]) / config.M
+    fold = folds_by_drive(sample, config.folds, np.random.default_rng([config.seed, 5]))[rows_P]
+    parts = [(rows_P[fold != k], rows_P[fold == k]) for k in range(config.folds) if (fold == k).any()]
+    weight = np.ones(sample.n)
+    regime, _ = choose_regime(space.X, target, weight, *parts[0], seed=config.seed)
+    predict = fit_mlp(space.X, target, weight, [train for train, _ in parts], seed=config.seed, regime=regime)
+    m = np.zeros((sample.n, len(metrics)))
+    for e, (_, test) in enumerate(parts):
+        m[test] = sigmoid(predict(e, test))
+        m[rows_Q] += sigmoid(predict(e, rows_Q)) / len(parts)
+    m *= config.M
+    return {k: m[rows_P, j] for j, k in enumerate(metrics)}, {k: m[rows_Q, j] for j, k in enumerate(metrics)}
+
+
+def _entropy_balance(test: GlobalTest, m_P, m_Q) -> np.ndarray | None:
+    """Weights exp(lambda f) with P's mean of f = (log-odds, outcome) equal to Q's; None where they cannot be met."""
+    f = np.column_stack([test.logit_P, m_P])
+    goal = np.array([test.logit_Q.mean(), m_Q.mean()])
+    scale = f.std(axis=0)
+    use = scale > 1e-9
+    if not use.any():
+        return np.ones(len(f))
+    f = ((f - goal) / np.where(use, scale, 1.0))[:, use]
+
+    def dual(lam):
+        a = f @ lam
+        top = a.max()
+        w = np.exp(a - top)
+        return top + np.log(w.mean()), w @ f / w.sum()
+
+    result = optimize.minimize(dual, np.zeros(f.shape[1]), jac=True, method="BFGS", options={"maxiter": 100})
+    if np.abs(dual(result.x)[1]).max() > 1e-3:
+        return None
+    a = f @ result.x
+    w = np.exp(a - a.max())
+    return w / w.mean()
+
+
+def pareto_khat(w) -> float:
+    """Tail index of the largest weights: a generalised Pareto fit to the largest min(n / 5, 3 sqrt(n)) of them."""
+    w = np.sort(np.asarray(w, dtype=float))
+    tail = int(min(len(w) / 5, 3 * np.sqrt(len(w))))
+    excess = w[-tail:] - w[-tail - 1]
+    if excess.max() <= 1e-9 * w[-1]:
+        return 0.0  # all large weights are equal: a bounded tail
+    with np.errstate(all="ignore"):  # the optimiser probes shapes outside the support
+        return float(stats.genpareto.fit(excess[excess > 0], floc=0)[0])
