@@ -46,7 +46,7 @@ class AnalysisConfig:
     )
     alpha_loc: float = _setting(0.05, "False discovery rate of the local test.", low=1e-6, high=0.5)
     choose_share: float = _setting(
-        0.5, "Share of the drives that choose the regions; the others confirm and measure them.", low=0.2, high=0.8
+        0.6, "Share of the drives that choose the regions; the others confirm and measure them.", low=0.2, high=0.8
     )
     min_ratio: float = _setting(
         1.1, "Masses of P and Q that differ by less than this factor, either way, are no region.", low=1, high=100

@@ -11,7 +11,7 @@ from avshift_core.shift.drives import Pool, permutation_p, permuted_labels
 
 N_FEATURES = 128  # random Fourier features (paper, "MMD-RFF")
 N_PROJECTIONS = 32  # sliced Wasserstein beyond one dimension
-ROWS = 10_000  # KS and W1 sort and permute a sample of this size
+VALUES = 200_000  # KS and W1 sort and permute a sample of at most this many rows times dimensions
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ def reference_tests(X, sample: Pool, h, *, n_perm: int = 199, seed: int = 0) -> 
     """
     rng = np.random.default_rng([seed, 6])
     rows = np.arange(sample.n)
-    if sample.n > ROWS:
-        rows = np.sort(rng.choice(rows, ROWS, replace=False))
+    if sample.n * X.shape[1] > VALUES:
+        rows = np.sort(rng.choice(rows, max(1000, VALUES // X.shape[1]), replace=False))
     labels = permuted_labels(sample.drive_y, n_perm, rng)
     label = np.vstack([sample.drive_y, labels])[:, sample.drive[rows]].astype(bool)  # observed first
     tests = [

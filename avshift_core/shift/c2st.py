@@ -46,7 +46,7 @@ class GlobalTest:
         acc, acc_std: mean and standard deviation over the repeats of the balanced held-out accuracy.
         se: standard error of `acc`: scenarios within drives, and training.
         var_test, var_training: the two parts of eq:c2st_variance_decomposition.
-        auc: area under the ROC curve of the averaged held-out score; `p_value` is its permutation p-value.
+        auc: area under the ROC curve of the held-out score, mean of the folds; `p_value` is its permutation p-value.
         p_neighbors: p-value of the share of same-cohort neighbours.
         icc: share of the latent variance between drives; design_effect: variance of `acc` over the binomial one.
         detectable_gamma: smallest advantage that would have been called a shift with probability 0.8.
@@ -215,7 +215,7 @@ def global_test(space: Space, sample: Pool, config: AnalysisConfig, *, has_drive
     mean_logit = fit.logits.mean(axis=0)
     rng = np.random.default_rng([config.seed, 1])
     labels = permuted_labels(sample.drive_y, config.n_perm, rng)
-    auc, null = _rank_test(mean_logit, sample, labels)
+    auc, null = _rank_test(fit, sample, labels)
     X = space.X
     return GlobalTest(
         acc=result.acc,
@@ -255,14 +255,20 @@ def _balanced_size(sample: Pool) -> int:
     return int(2 * np.bincount(sample.y, minlength=2).min())
 
 
-def _rank_test(score, sample: Pool, labels) -> tuple[float, np.ndarray]:
-    """AUC of the held-out score, and its distribution when the drives are dealt out again."""
-    rank_sum = np.bincount(sample.drive, stats.rankdata(score), minlength=sample.n_drives)
+def _rank_test(fit: CrossFit, sample: Pool, labels) -> tuple[float, np.ndarray]:
+    """AUC within folds (models of different folds have different offsets), and its distribution when the drives are
+    dealt out again."""
+    rank = np.zeros(sample.n)  # of a scenario among those of its fold, 0 to 1, mean over the repeats
+    for logits, fold in zip(fit.logits, fit.fold, strict=True):
+        for k in np.unique(fold):
+            rows = fold == k
+            rank[rows] += (stats.rankdata(logits[rows]) - 0.5) / rows.sum() / len(fit.logits)
+    rank_sum = np.bincount(sample.drive, rank, minlength=sample.n_drives)
     size = sample.drive_size
 
     def auc(label):  # (..., G) -> (...,)
-        n_Q = label @ size
-        return (label @ rank_sum - n_Q * (n_Q + 1) / 2) / (n_Q * (sample.n - n_Q))
+        n_Q, sum_Q = label @ size, label @ rank_sum
+        return 0.5 + sum_Q / n_Q - (rank.sum() - sum_Q) / (sample.n - n_Q)
 
     null = auc(labels.astype(np.float64))
     return float(auc(sample.drive_y.astype(np.float64))), 0.5 + CROSS_FIT_INFLATION * (null - 0.5)

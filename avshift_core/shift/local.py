@@ -16,6 +16,7 @@ from avshift_core.shift.drives import Pool, adjust_bh
 
 TARGET_HEAVY, SOURCE_HEAVY = "target_heavy", "source_heavy"
 TOUCHING_SHARE = 0.25  # two groups of cells touch when this share of the smaller borders on the other
+FRINGE_Z = 0.75  # evidence that a cell on the border of a group needs to join it
 LARGEST_REGION = 0.5  # a region with more of the scenarios than this is not a place but a change of everything
 
 
@@ -119,6 +120,7 @@ def localize(space: Space, sample: Pool, h, config: AnalysisConfig) -> LocalTest
     allowed = _candidates(proposal, config)
     chosen = best_nodes(proposal.z, allowed, cells, scale_penalty(int(allowed.sum())))
     groups, lean = join_touching(under[chosen] & usable, np.sign(proposal.z[chosen]), space.touching)
+    groups = grow(groups, lean, proposal.z[: cells.n], usable, space.touching)
     joined = sparse.csr_array(groups.astype(float)) @ leaf_counts
     confirmed = test_nodes(joined, size * ~chooses, sample.drive_y, config.min_ratio)
     p_adj = adjust_bh(confirmed.p_value)
@@ -160,6 +162,24 @@ def join_touching(groups, lean, touching) -> tuple[np.ndarray, np.ndarray]:
     _, first = np.unique(label, return_index=True)
     order = label[np.sort(first)]
     return np.stack([groups[label == k].any(axis=0) for k in order]), lean[np.sort(first)]
+
+
+def grow(groups, lean, z, usable, touching) -> np.ndarray:
+    """Add to each group the cells on its border that lean its way: the tree cuts fringes off.
+
+    Args:
+        groups: (g, K) bool, disjoint; lean: (g,) sign of q - p.
+        z: (K,) statistic of each cell on the choosing drives; usable: (K,) cells that may join.
+    """
+    if len(groups) == 0:
+        return groups
+    border = touching + touching.T
+    share = groups.astype(float) @ border / border.sum(axis=0).clip(min=1)  # (g, K) of the cell's border
+    nearest = share.argmax(axis=0)
+    joins = usable & ~groups.any(axis=0) & (share.max(axis=0) >= TOUCHING_SHARE) & (lean[nearest] * z >= FRINGE_Z)
+    grown = groups.copy()
+    grown[nearest[joins], np.flatnonzero(joins)] = True
+    return grown
 
 
 def _candidates(tested: NodeTest, config: AnalysisConfig) -> np.ndarray:

@@ -1,0 +1,163 @@
+"""Analysis -> JSON and row tables, written whole or not at all; and the config back from JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, fields
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from avshift_core.config import AnalysisConfig
+from avshift_core.errors import AVShiftError, ConfigError
+from avshift_core.shift.analyze import Analysis
+from avshift_core.shift.calibrate import Calibration
+from avshift_core.shift.local import Region
+
+SCHEMA = 1
+
+
+def to_report(analysis: Analysis) -> dict:
+    """The report as plain values. The same data, config and seed give the same report, but for `timings`."""
+    test, decision = analysis.global_test, analysis.verdict
+    report = {
+        "schema": SCHEMA,
+        "source": _cohort(analysis.P),
+        "target": _cohort(analysis.Q),
+        "config": asdict(analysis.config),
+        "global_test": {
+            **{name: getattr(test, name) for name in (
+                "acc", "acc_std", "gamma_hat", "gamma_lcb", "gamma_ucb", "gamma_lcb_wilson", "gamma_lcb_hoeffding",
+                "tv_lower", "p_value", "p_neighbors", "auc", "n_te", "repeats", "icc", "design_effect", "var_test",
+                "var_training", "detectable_gamma", "independence_assumed",
+            )},
+            "aa": {"source": asdict(test.aa_source), "target": asdict(test.aa_target)},
+            "verdict": decision.name, "decided": decision.decided, "sentence": decision.sentence,
+            "n_needed": decision.n_needed,
+        },
+        "reference_tests": [asdict(r) for r in analysis.reference],
+        "localized": analysis.local is not None,
+        "regions": [], "overlap_violations": [], "paper_regions": None,
+        "metrics": {name: _metric(analysis, name, c) for name, c in analysis.calibrations.items()},
+        "trust": [asdict(check) for check in analysis.trust],
+        "timings": dict(analysis.timings),
+    }
+    if analysis.local is not None:
+        report["regions"] = [_region(r, analysis.config.B) for r in analysis.local.regions]
+        report["overlap_violations"] = [_region(r, analysis.config.B) for r in analysis.local.overlap_violations]
+        report["paper_regions"] = {
+            "n_regions": analysis.local_paper.n_regions, "n_violations": analysis.local_paper.n_violations,
+            "share_source": float((analysis.local_paper.region_P >= 0).mean()),
+            "share_target": float((analysis.local_paper.region_Q >= 0).mean()),
+        }
+    return _plain(report)
+
+
+def to_rows(analysis: Analysis) -> pd.DataFrame:
+    """One row a scenario: side, row, h, region (1..K as in the report, -1 outside), w_lis, w_ipw (P only)."""
+    test, calibrator, B = analysis.global_test, analysis.calibrator, analysis.config.B
+    n_P, n_Q = analysis.P.n, analysis.Q.n
+    none = [np.full(n_P, -1), np.full(n_Q, -1)]
+    index = none if analysis.local is None else [analysis.local.region_P, analysis.local.region_Q]
+    region = np.where(np.concatenate(index) >= 0, np.concatenate(index) + 1, -1)
+    w_lis = np.ones(n_P) if calibrator.regions is None else calibrator.regions.weights(B)
+    blank = np.full(n_Q, np.nan)
+    return pd.DataFrame({
+        "side": ["P"] * n_P + ["Q"] * n_Q,
+        "row": np.concatenate([np.arange(n_P), np.arange(n_Q)]),
+        "h": np.concatenate([test.h_P, test.h_Q]),
+        "region": region,
+        "cell": analysis.space.cell,
+        "w_lis": np.concatenate([w_lis, blank]),
+        "w_ipw": np.concatenate([np.minimum(calibrator.w_ipw, B), blank]),
+        "w_strata": np.concatenate([calibrator.cells.weights(B), blank]),
+    })
+
+
+def config_from_report(path: str | Path) -> AnalysisConfig:
+    """The settings of an earlier report, to run it again."""
+    try:
+        settings = json.loads(Path(path).read_text())["config"]
+        return AnalysisConfig(**{f.name: settings[f.name] for f in fields(AnalysisConfig) if f.name in settings})
+    except (OSError, ValueError, KeyError, TypeError):
+        raise ConfigError(f"{path} is not a report of AVShift; give a file written with --json.") from None
+
+
+def write_json(value: dict, path: str | Path) -> None:
+    """Write a report; the file appears whole or not at all."""
+    _write(path, lambda file: Path(file).write_text(json.dumps(value, indent=2, allow_nan=False) + "\n"))
+
+
+def write_rows(rows: pd.DataFrame, path: str | Path) -> None:
+    """Write row assignments as Parquet; the file appears whole or not at all."""
+    _write(path, lambda file: rows.to_parquet(file, index=False))
+
+
+def check_writable(path: str | Path) -> None:
+    """Refuse an output path before hours of work, not after."""
+    folder = Path(path).resolve().parent
+    if not folder.is_dir():
+        raise AVShiftError(f"{folder} is not a folder; make it first, or write {Path(path).name} elsewhere.")
+    if Path(path).is_dir() or not os.access(folder, os.W_OK):
+        raise AVShiftError(f"{path} cannot be written; choose a file in a folder you may write to.")
+
+
+def _write(path: str | Path, writer: Callable[[str], object]) -> None:
+    path = Path(path)
+    check_writable(path)
+    handle, draft = tempfile.mkstemp(dir=path.resolve().parent, prefix=f".{path.name}.")
+    os.close(handle)
+    try:
+        writer(draft)
+        os.chmod(draft, 0o644)
+        os.replace(draft, path)
+    except OSError as error:
+        raise AVShiftError(
+            f"{path} could not be written: {error.strerror or error}. Free some space or choose another folder; "
+            "nothing was left half written."
+        ) from None
+    finally:
+        Path(draft).unlink(missing_ok=True)
+
+
+def _cohort(cohort) -> dict:
+    return {"name": cohort.name, "n": cohort.n, "drives": cohort.n_drives if cohort.has_drives else None,
+            "fingerprint": cohort.fingerprint}
+
+
+def _region(region: Region, B: float) -> dict:
+    return {
+        "k": region.k, "cells": list(region.cells), "direction": region.direction, "p_k": region.p_k,
+        "q_k": region.q_k, "w_k": min(region.w_k, B), "w_k_unclipped": region.w_k, "score": region.score,
+        "p_adj": region.p_adj, "n_source": region.n_source, "n_target": region.n_target,
+        "n_drives": region.n_drives, "radius": region.radius,
+    }
+
+
+def _metric(analysis: Analysis, name: str, c: Calibration) -> dict:
+    estimate = lambda e: None if e is None else {"mu": e.mu, "lo": e.lo, "hi": e.hi}  # noqa: E731
+    return {
+        "B": c.B,
+        **{key: estimate(value) for key, value in c.estimates().items()},
+        "traffic": estimate(c.traffic), "residual": estimate(c.residual),
+        "headline": analysis.headline(name),
+        **{key: getattr(c, key) for key in ("ess", "ess_drives", "khat", "clipped_mass", "uncovered_mass")},
+    }
+
+
+def _plain(value):
+    """numpy and dataclass values -> what JSON knows; not-a-number -> null."""
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if isinstance(value, (np.generic,)):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
