@@ -8,8 +8,8 @@ The paper's symbols and their one name each in the code:
     gamma_small, gamma_large  gamma_small, gamma_large    p-hat_k, q-hat_k   p_k, q_k
     N_te                      n_te              w-hat_loc                    w_k a region, w a scenario
     k neighbours              n_neighbors       B                            B
-    h(z), h-bar_i             h, h_bar          mu_P, mu_Q, mu^LIS           naive, target, lis
-    s_i, c_i, r_i             s, c, radius      lambda of eq:local_nms       nms_lambda
+    h(z), h-bar_i             h, h_bar          mu_P, mu_Q, mu^LIS           mu_naive, mu_target, mu_lis
+    s_i, c_i, r_i             s, c, r           lambda of eq:local_nms       nms_lambda
     epsilon, epsilon_h, m_min support_eps, posterior_eps, m_min
 
 P is the source, Q the target, always in that order; y = 1 means Q.

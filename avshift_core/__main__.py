@@ -107,7 +107,8 @@ def _compare(arguments) -> None:
             check_writable(path)
     P, Q = _cohorts(arguments, arguments.metric)
     steps = analysis_steps(P, Q, config, arguments.metric)
-    with tqdm(total=100, bar_format="{l_bar}{bar}| {elapsed} {desc}", leave=False) as bar:
+    with tqdm(total=100, bar_format="{percentage:3.0f}%|{bar:30}| {elapsed} {desc}", leave=False,
+              disable=None) as bar:
         while True:
             try:
                 progress = next(steps)
@@ -171,7 +172,8 @@ def _sensitivity(arguments) -> None:
     check_pair(P, Q)
     space, sample = make_space(P, Q, config.n_cells, config.seed), pool(P, Q)
     rows = []
-    for row in tqdm(sensitivity(space, sample, config, range(arguments.seeds)), total=count_rows(), leave=False):
+    for row in tqdm(sensitivity(space, sample, config, range(arguments.seeds)), total=count_rows(), leave=False,
+                    disable=None):
         rows.append(row)
     fit = cross_fit(space, sample, config, repeats=1, folds=config.folds, seed=config.seed)
     widths = half_widths((fit.logits[0] >= 0) == sample.y, sample, config.seed)

@@ -96,8 +96,8 @@ def null_run(share: float, seed: int) -> dict:
 
 
 def coverage_run(seed: int) -> dict:
-    """64-D, 10,000 a side in 200 clustered drives: does each interval hold the truth?"""
-    pair = manifold_case(10_000, seed=seed)
+    """64-D, 6,000 a side in 120 clustered drives: does each interval hold the truth?"""
+    pair = manifold_case(6_000, 120, seed=seed)
     a = analyze(pair.P, pair.Q, seed=seed, force_localize=True)
     truth = {name: pair.truth.mu_P if name == "naive" else pair.truth.mu_Q for name in a.calibrate(10).estimates()}
     return {
@@ -214,7 +214,7 @@ def _map(run, tasks, jobs: int | None) -> list[dict]:
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=_one_thread) as pool:
         futures = [pool.submit(run, *task) for task in tasks]
-        return [future.result() for future in tqdm(futures, desc=run.__name__, leave=False)]
+        return [future.result() for future in tqdm(futures, desc=run.__name__, leave=False, disable=None)]
 
 
 def _one_thread() -> None:

@@ -67,7 +67,7 @@ def partition(X, y, n_cells: int, seed: int) -> Cells:
 
     rng = np.random.default_rng(seed)
     smaller = int(min(np.bincount(y, minlength=2).min(), FIT_ROWS // 2))
-    rows = np.concatenate([rng.choice(np.flatnonzero(y == c), smaller, replace=False) for c in (0, 1)])
+    rows = np.sort(np.concatenate([rng.choice(np.flatnonzero(y == c), smaller, replace=False) for c in (0, 1)]))
     distinct = len(np.unique(X[rows], axis=0))
     K = int(max(2, min(n_cells, len(X) // MIN_CELL, distinct)))
     centres = KMeans(K, n_init=1, max_iter=20, random_state=seed).fit(X[rows]).cluster_centers_.astype(np.float32)

@@ -75,6 +75,10 @@ class LocalTest:
     space: Space
     region_of_cell: np.ndarray
 
+    @property
+    def n_regions(self) -> int:
+        return len(self.regions)
+
     def region_of(self, z) -> np.ndarray:
         """(m,) index into `regions` of any scenario, seen or not, from its raw latent; OUTSIDE if in none."""
         cell = self.space.cells.assign(self.space.standardise(z))

@@ -58,6 +58,7 @@ def localize_paper(space: Space, sample: Pool, h, config: AnalysisConfig) -> Pap
     rows = np.concatenate([rng.choice(np.flatnonzero(sample.y == c), half, replace=False) for c in (0, 1)])
     Z, y, k = space.X[rows], sample.y[rows], min(config.n_neighbors, len(rows) - 1)
     distance, index = nearest(Z, k)
+    r = distance[:, -1]
     h_bar = np.clip(h[rows][index].mean(axis=1), config.posterior_eps, 1 - config.posterior_eps)
     s = np.abs(np.log(h_bar / (1 - h_bar)))
     c = y[index].sum(axis=1)
@@ -67,10 +68,10 @@ def localize_paper(space: Space, sample: Pool, h, config: AnalysisConfig) -> Pap
     p_adj = np.ones(len(rows))
     p_adj[supported] = adjust_bh(p_value[supported])
     accepted = np.flatnonzero(supported & (p_adj <= config.alpha_loc))
-    centres = suppress(Z, accepted[np.argsort(-s[accepted], kind="stable")], distance[:, -1], config.nms_lambda)
-    region = assign_balls(space.X, Z[centres], distance[centres, -1])
+    centres = suppress(Z, accepted[np.argsort(-s[accepted], kind="stable")], r, config.nms_lambda)
+    region = assign_balls(space.X, Z[centres], r[centres])
     return PaperRegions(
-        Z[centres], distance[centres, -1], s[centres], p_adj[centres], h_bar[centres] > 0.5,
+        Z[centres], r[centres], s[centres], p_adj[centres], h_bar[centres] > 0.5,
         region[sample.y == 0], region[sample.y == 1],
         int((~supported & (adjust_bh(p_value) <= config.alpha_loc)).sum()),
     )

@@ -1,0 +1,41 @@
+"""Pairs of cohorts and analyses that many tests read; made once."""
+
+import numpy as np
+import pytest
+
+from avshift_core.latent.benchmark import line_case, manifold_case
+from avshift_core.latent.cohort import make_cohort
+from avshift_core.shift.analyze import analyze
+
+
+@pytest.fixture(scope="session")
+def line():
+    return line_case("localized", n=3000, seed=1)
+
+
+@pytest.fixture(scope="session")
+def line_analysis(line):
+    return analyze(line.P, line.Q, repeats=2)
+
+
+@pytest.fixture(scope="session")
+def clustered():
+    return manifold_case(3000, 60, seed=2)
+
+
+@pytest.fixture(scope="session")
+def clustered_analysis(clustered):
+    return analyze(clustered.P, clustered.Q, repeats=2, force_localize=True)
+
+
+@pytest.fixture
+def small_pair():
+    """Two cohorts of 300 scenarios in 15 drives and 3 dimensions, the second moved a little."""
+    rng = np.random.default_rng(0)
+
+    def side(name, move):
+        drive = np.repeat(np.arange(15), 20)
+        z = rng.normal(size=(300, 3)) + move
+        return make_cohort(name, z, drive_id=[f"{name}{d}" for d in drive], ell={"ell": rng.random(300) < 0.3})
+
+    return side("P", 0.0), side("Q", 0.3)
