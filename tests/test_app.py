@@ -50,7 +50,7 @@ def text(elements) -> str:
 
 
 def rate(shown: str) -> float:
-    return float(shown.removesuffix(" %")) / 100
+    return float(shown.removesuffix("%")) / 100
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,8 @@ class Cells:
 
     Attributes:
         centres: (K, d) in standardised latent units.
-        radius: (K,) distance of the farthest scenario that was assigned to the centre.
+        radius: (K,) distance of the farthest scenario that was assigned to the centre, or half way to the farthest
+            cell it touches, whichever is larger: no gap is left between neighbours.
         tree: (K-1, 2) children of node K, K+1, ...; nodes below K are the cells themselves.
     """
 
@@ -76,6 +77,10 @@ def partition(X, y, n_cells: int, seed: int) -> Cells:
     centres = centres[occupied]
     radius = np.zeros(len(occupied), dtype=np.float32)
     np.maximum.at(radius, np.searchsorted(occupied, cell), distance)
+    cells = Cells(centres, radius, np.zeros((0, 2), dtype=int))
+    touches = cells.borders(X)
+    half_way = np.linalg.norm(centres[:, None] - centres[None], axis=-1) / 2
+    radius = np.maximum(radius, np.where(touches + touches.T > 0, half_way, 0).max(axis=1)).astype(np.float32)
     tree = average(centres)[:, :2].astype(int) if len(occupied) > 1 else np.zeros((0, 2), dtype=int)
     return Cells(centres, radius, tree)
 

@@ -61,7 +61,7 @@ class Analysis:
         return self.calibrator.calibrate(metric or self.metrics[0], B)
 
     def recheck(self, B: float) -> tuple[Check, ...]:
-        """The trust panel at another clip; the test on weighted data stays the one at `config.B`."""
+        """The trust panel at another clip; what `balance` measured on weighted data stays that of `config.B`."""
         moved = {name: self.calibrate(B, name) for name in self.metrics}
         return trust_panel(self.global_test, moved, self.balance, self.P.n, self.config)
 

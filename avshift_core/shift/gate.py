@@ -50,13 +50,14 @@ def verdict(test: GlobalTest, config: AnalysisConfig) -> Verdict:
     }[name]
     if decided:
         return Verdict(name, True, sentence)
+    maybe = {LOCALIZE: "a moderate shift", GLOBAL_SHIFT: "a global shift"}[upper]
     edge = config.gamma_small if name == NO_SHIFT else config.gamma_large
     half_width = test.gamma_hat - test.gamma_lcb if edge < test.gamma_hat else test.gamma_ucb - test.gamma_hat
     distance = max(abs(test.gamma_hat - edge), 1e-4)
     n_needed = int(round(test.n_te / 2 * (half_width / distance) ** 2, -2))
     if n_needed > test.n_te / 2:
-        sentence += f" Undecided whether it is {TITLES[upper].lower()}: about n = {n_needed:,} a side needed."
+        sentence += f" Undecided: it may be {maybe}; about n = {n_needed:,} scenarios a side needed to settle it."
     else:
         n_needed = None
-        sentence += f" Undecided whether it is {TITLES[upper].lower()}."
+        sentence += f" Undecided: it may be {maybe}."
     return Verdict(name, False, sentence, n_needed)

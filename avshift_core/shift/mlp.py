@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+
+# Idle torch threads that spin slow an analysis down several times as soon as another process wants the cores.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 HIDDEN = (128, 64)  # paper, appendix:classifier_details
 BATCH = 256

@@ -59,16 +59,17 @@ def trust_panel(
     if not calibrations:
         return tuple(checks)
     c = next(iter(calibrations.values()))
+    unit = "scenario" if test.independence_assumed else "drive"
     checks += [
         _low("ess", c.ess / n_P, 0.3, 0.05,
              f"The weighted scenarios count as {c.ess:,.0f} of {n_P:,}.",
              "Few scenarios carry the estimate; widen P or lower the clip."),
         _low("ess_drives", c.ess_drives, 20, 8,
-             f"The weighted drives count as {c.ess_drives:.0f}.",
-             "Too few drives carry the estimate; widen P."),
-        _high("khat", c.khat, 0.7, 1.0,
+             f"The weighted {unit}s count as {c.ess_drives:,.0f}.",
+             f"Too few {unit}s carry the estimate; widen P."),
+        _high("khat", c.khat, 0.7, np.inf,
               f"Tail index of the classifier weights {c.khat:.2f}.",
-              "A few weights dominate; read ipw with care, and lower the clip."),
+              "A few of them dominate: read ipw and aipw with care; strata does not use them."),
         _high("clipped_mass", c.clipped_mass, 0.01, 0.05,
               f"{c.clipped_mass:.2%} of Q is lost to the clip.",
               "The estimate leans towards P; raise the clip."),
@@ -76,8 +77,8 @@ def trust_panel(
               f"{c.uncovered_mass:.2%} of Q lies where P has next to nothing.",
               "No weight can speak for it; collect such scenarios in P, or narrow Q."),
         _high("top_drive", c.top_drive, 0.1, 0.3,
-              f"One drive carries {c.top_drive:.1%} of the weight.",
-              "Look at that drive, or widen P."),
+              f"One {unit} carries {c.top_drive:.1%} of the weight.",
+              f"Look at that {unit}, or widen P."),
         _high("smd_after", balance.smd_after, 0.1, 0.25,
               f"Largest standardised mean difference {balance.smd_before:.3f} before, {balance.smd_after:.3f} after.",
               "The weights leave a difference behind."),

@@ -42,3 +42,10 @@ def test_duplicated_points_make_fewer_cells():
     X = np.repeat(np.arange(3.0, dtype=np.float32), 200)[:, None]
     cells = partition(X, np.arange(600) % 2, 64, seed=0)
     assert cells.n == 3
+
+
+def test_no_gap_between_neighbouring_cells():
+    X = np.random.default_rng(0).normal(size=(600, 1)).astype(np.float32)
+    cells = partition(X, np.arange(600) % 2, 10, seed=0)
+    between = np.linspace(X.min(), X.max(), 5001, dtype=np.float32)[:, None]
+    assert (cells.assign(between) >= 0).all()

@@ -33,4 +33,4 @@ def test_scenarios_needed_follow_the_square_root_law():
     # half-width 0.012 above 0.008; the edge 0.01 is 0.002 away: six times narrower, 36 times 2,000 a side
     found = verdict(test(0.0, 0.008, 0.02), AnalysisConfig())
     assert found.n_needed == 72_000
-    assert "n = 72,000 a side" in found.sentence
+    assert "n = 72,000 scenarios a side" in found.sentence

@@ -1,0 +1,285 @@
+"""Pieces of a page: conclusion, key numbers, regions, estimators, trust panel, p-values and settings."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from math import floor, log10
+
+import streamlit as st
+
+from avshift_core.config import AnalysisConfig
+from avshift_core.plots.metrics import LABELS
+from avshift_core.shift.analyze import Analysis
+from avshift_core.shift.calibrate import Calibration, Estimate
+from avshift_core.shift.gate import GLOBAL_SHIFT, LOCALIZE, NO_SHIFT
+from avshift_core.shift.local import TARGET_HEAVY
+from avshift_core.shift.trust import CAUTION, OK, REFUSE, Check
+
+CLIPS = (0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 15.0, 20.0)
+BADGES = {
+    NO_SHIFT: ("green", ":material/check_circle:"), LOCALIZE: ("orange", ":material/my_location:"),
+    GLOBAL_SHIFT: ("red", ":material/public:"),
+}
+SENTENCES = {
+    "naive": "The event rate of P as it was observed; right for Q only if the traffic is the same.",
+    "strata": "Latent space is cut into cells without looking at P or Q, and each cell carries its mass under Q. "
+    "The default headline.",
+    "lis": "Localized importance sampling: each detected region carries its mass under Q, measured on scenarios that "
+    "did not choose it; the rest shares what is left.",
+    "lis_paper": "Localized importance sampling as in the paper: regions are balls around neighbours, the weight "
+    "outside is 1, masses are measured where the regions were chosen.",
+    "balance": "The smallest change of the weights that gives P the mean of Q in the classifier's score and in the "
+    "predicted event rate (entropy balancing).",
+    "ipw": "Each scenario counts as often as the classifier's odds for Q say (inverse propensity weighting).",
+    "aipw": "Classifier weights, and a model of the event rate for what they miss (doubly robust).",
+    "target": "The event rate of Q itself, known here for comparison.",
+}
+CHECKS = {
+    "aa_placebo": "A cohort against itself", "drives": "Scenarios of one drive", "ess": "Effective scenarios",
+    "ess_drives": "Effective drives", "khat": "Tail of the weights", "clipped_mass": "Lost to the clip",
+    "uncovered_mass": "Not covered by P", "top_drive": "Heaviest drive", "smd_after": "Mean differences left",
+    "weighted_c2st": "Shift left after weighting", "mse_gain": "Bias removed, noise added",
+    "agreement": "Agreement of the estimators",
+}
+STATUS = {
+    REFUSE: (":red-badge[:material/block: refuse]", 0), CAUTION: (":orange-badge[:material/warning: caution]", 1),
+    OK: (":green-badge[:material/check: ok]", 2),
+}
+AT_CONFIG_CLIP = ("smd_after", "weighted_c2st")  # costly checks, not measured again when the clip moves
+TESTS = {
+    "ks": "Kolmogorov-Smirnov", "ks_h": "Kolmogorov-Smirnov on the classifier's score",
+    "mmd": "Maximum mean discrepancy", "w1": "Wasserstein distance",
+}
+
+
+def percent(value: float) -> str:
+    return f"{value:.2%}".replace("%", "\N{NO-BREAK SPACE}%")
+
+
+def half_width(estimate: Estimate) -> str:
+    return f"± {50 * (estimate.hi - estimate.lo):.2f} pp"
+
+
+def span(estimate: Estimate) -> str:
+    return f"{100 * estimate.lo:.2f} to {100 * estimate.hi:.2f} %"
+
+
+def refusals(checks: tuple[Check, ...]) -> list[Check]:
+    return [check for check in checks if check.status == REFUSE]
+
+
+def check_title(check: Check) -> str:
+    return CHECKS.get(check.check, check.check)
+
+
+def conclusion(analysis: Analysis, calibration: Calibration, headline: str | None, checks: tuple[Check, ...]) -> None:
+    """The first line: what to believe, with the verdict's badge."""
+    decision = analysis.verdict
+    color, icon = BADGES[decision.name]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.badge(decision.title, icon=icon, color=color,
+                 help="The verdict: the band in which the lower bound of the advantage lies.")
+        if not decision.decided:
+            st.badge("undecided", icon=":material/help:", color="gray",
+                     help="The interval of the advantage reaches into the next band: more scenarios are needed.")
+    st.markdown(f"### {conclusion_words(analysis, calibration, headline, checks)}")
+    st.caption(decision.sentence)
+
+
+def conclusion_words(analysis: Analysis, calibration: Calibration, headline, checks) -> str:
+    regions = analysis.local.regions if analysis.local is not None else ()
+    where = {
+        NO_SHIFT: "P and Q met the same traffic, as far as can be seen.",
+        LOCALIZE: f"Q differs from P in {_count(len(regions), 'region')}." if regions
+        else "Q differs moderately from P, but in no region that could be confirmed.",
+        GLOBAL_SHIFT: "Q differs from P nearly everywhere.",
+    }[analysis.verdict.name]
+    if headline is None:
+        first, *more = refusals(checks)
+        others = f" and {_count(len(more), 'other check')}" if more else ""
+        return f"{where} The calibrated event rate is withheld, because of “{check_title(first)}”{others}."
+    value, naive = percent(getattr(calibration, headline).mu), percent(calibration.naive.mu)
+    if analysis.verdict.name == NO_SHIFT:
+        return f"{where} The observed event rate, {naive}, can be read as it is."
+    return f"{where} For Q read the calibrated event rate, {value}, not the observed {naive}."
+
+
+def key_numbers(analysis: Analysis, calibration: Calibration, headline: str | None) -> None:
+    """The row of numbers, each with its interval and what it means."""
+    test, level = analysis.global_test, f"{analysis.config.level:.0%}"
+    quiet = {"delta_color": "off", "delta_arrow": "off", "border": True, "height": "stretch"}
+    with st.grid(5, min_column_width=165):
+        st.metric(
+            "Advantage", f"{test.gamma_hat:.3f}", f"{test.gamma_lcb:.3f} to {test.gamma_ucb:.3f}", **quiet,
+            help="How much better than a coin a classifier tells P and Q apart on scenarios it has not seen: 0 not at "
+            f"all, 0.5 without error. The bounds are one-sided, each with error level {analysis.config.alpha:g}.",
+        )
+        st.metric(
+            "Observed rate (P)", percent(calibration.naive.mu), half_width(calibration.naive), **quiet,
+            help=f"Share of the scenarios of P with an event, with its {level} interval.",
+        )
+        if headline is None:
+            st.metric(
+                "Calibrated to Q", "withheld", "see Trust", **quiet,
+                help="A check of the trust panel refuses the number: it would not be the event rate of Q.",
+            )
+        else:
+            estimate = getattr(calibration, headline)
+            st.metric(
+                "Calibrated to Q", percent(estimate.mu), f"{100 * calibration.traffic.mu:+.2f} pp",
+                delta_description=half_width(estimate), delta_color="off", border=True, height="stretch",
+                help=f"Event rate that P's scenarios give in the traffic of Q ({LABELS[headline].lower()}), with its "
+                f"{level} interval; the arrow is the distance to the observed rate.",
+            )
+        st.metric(
+            "Target rate (Q)", percent(calibration.target.mu), half_width(calibration.target), **quiet,
+            help=f"Share of the scenarios of Q with an event, with its {level} interval: the calibrated rate should "
+            "meet it.",
+        )
+        st.metric(
+            "Effective sample", f"{calibration.ess:,.0f}", f"{calibration.ess / analysis.P.n:.0%} of {analysis.P.n:,}",
+            **quiet,
+            help="As many unweighted scenarios would be as informative as P with its weights. No interval: it is a "
+            "property of the weights, not an estimate.",
+        )
+
+
+def clip_slider(default: float) -> float:
+    """The clip B, log-spaced."""
+    return st.select_slider(
+        "Clip B: the largest weight a scenario may get", CLIPS, value=default, format_func=lambda b: f"{b:g}", key="B",
+        bind="query-params",
+        help=_help("B") + " Low: steady, but leaning towards P. High: closer to Q, but a few scenarios may dominate.",
+    )
+
+
+def regions_text(analysis: Analysis) -> None:
+    """Which regions there are, or why there are none. A stop is a result."""
+    local, config = analysis.local, analysis.config
+    if local is None and analysis.verdict.name == GLOBAL_SHIFT:
+        st.info(
+            f"Localization stopped on purpose: the advantage lies above {config.gamma_large:g}, so P and Q differ "
+            "nearly everywhere and single regions would not explain it. Next step: choose a P that is closer to Q.",
+            icon=":material/stop_circle:",
+        )
+    elif local is None:
+        st.info(
+            f"Localization stopped on purpose: the lower bound of the advantage is below {config.gamma_small:g}, so "
+            "there is no shift to look for. Next step: none, unless a smaller shift matters; then add scenarios.",
+            icon=":material/stop_circle:",
+        )
+    elif not local.regions:
+        st.info(
+            f"Regions were looked for and none was found: {_count(local.n_candidates, 'candidate')} proposed by one "
+            "part of the scenarios, none confirmed by the other.", icon=":material/search_off:",
+        )
+    else:
+        st.table(
+            [
+                {
+                    "Region": f"R{r.k}", "More of": "Q" if r.direction == TARGET_HEAVY else "P",
+                    "Share of P": percent(r.p_k), "Share of Q": percent(r.q_k), "Q / P": f"{r.w_k:.2f}",
+                    "Scenarios P, Q": f"{r.n_source:,}, {r.n_target:,}", "Adjusted p": f"{r.p_adj:.1e}",
+                }
+                for r in local.regions
+            ],
+            hide_index=True, alt="Detected regions with their shares of P and Q",
+        )
+    for bare in () if local is None else local.overlap_violations:
+        st.caption(f"{percent(bare.q_k)} of Q lies where P has next to nothing (grey): not weighted.")
+
+
+def estimator_table(calibration: Calibration, headline: str | None) -> None:
+    """All estimators side by side, each with one sentence."""
+    rows = []
+    for name, label in LABELS.items():
+        estimate = calibration.estimates()[name]
+        rows.append({
+            "Estimator": f"**{label}** (headline)" if name == headline else label,
+            "Rate": "—" if estimate is None else percent(estimate.mu),
+            "Interval": "no regions were looked for" if estimate is None and name.startswith("lis")
+            else "no such weights exist" if estimate is None else span(estimate),
+            "What it does": SENTENCES[name],
+        })
+    st.table(rows, hide_index=True, border="horizontal", alt="Event rate by every estimator")
+
+
+def trust_list(checks: tuple[Check, ...], config: AnalysisConfig, B: float) -> None:
+    """Every check with its status and its own sentence, the worst first; red ones withhold the headline."""
+    refused = refusals(checks)
+    if refused:
+        names = ", ".join(f"“{check_title(c)}”" for c in refused)
+        st.error(f"The calibrated number is withheld because of: {names}.", icon=":material/block:")
+    with st.grid(2, min_column_width=380):
+        for check in sorted(checks, key=lambda c: STATUS[c.status][1]):
+            _trust_line(check, config, B)
+
+
+def _trust_line(check: Check, config: AnalysisConfig, B: float) -> None:
+    note = f" Measured at clip {config.B:g}." if check.check in AT_CONFIG_CLIP and config.B != B else ""
+    st.markdown(f"{STATUS[check.status][0]} **{check_title(check)}.** {_escape(check.text)}{note}")
+
+
+def p_values(analysis: Analysis) -> None:
+    """Every p-value, and why none of them is the verdict."""
+    test = analysis.global_test
+    rows = [
+        _p_row("Classifier (area under the ROC curve)", f"{test.auc:.4f}", test.p_value),
+        _p_row("Neighbours of the same cohort", "", test.p_neighbors),
+    ]
+    rows += [
+        _p_row(TESTS.get(r.name, r.name), f"{r.statistic:.4g}", r.p_value, r.p_asymptotic) for r in analysis.reference
+    ]
+    st.table(rows, hide_index=True, border="horizontal", alt="p-values of the global test and of the reference tests")
+    st.caption(
+        "A p-value says whether there is a shift, not how large it is. With many scenarios the slightest difference "
+        "drives it to its floor, one over the number of permutations plus one "
+        f"({1 / (analysis.config.n_perm + 1):.3g} for the first two), and there it stays however large the shift; the "
+        "closed form goes on falling, but assumes that scenarios of a drive are independent. The verdict therefore "
+        "rests on the size of the advantage and its bounds."
+    )
+
+
+def _p_row(test: str, statistic: str, p: float, closed: float | None = None) -> dict[str, str]:
+    return {"Test": test, "Statistic": statistic, "p by permutation": f"{p:.3g}",
+            "p in closed form": "" if closed is None else f"{closed:.2g}"}
+
+
+def settings_form(elsewhere: tuple[str, ...]) -> dict:
+    """A widget for every field of the config but those that stand elsewhere; they take effect together."""
+    values = {}
+    with st.form("settings", border=False):
+        with st.grid(4, min_column_width=190):
+            for setting in fields(AnalysisConfig):
+                if setting.name not in elsewhere:
+                    values[setting.name] = _setting_widget(setting)
+        st.form_submit_button("Apply and run again", type="primary")
+    return values
+
+
+def _setting_widget(setting):
+    meta, kind = setting.metadata, type(setting.default)
+    common = {"key": setting.name, "help": meta["help"], "bind": "query-params"}
+    if meta["choices"]:
+        return st.selectbox(setting.name, meta["choices"], index=meta["choices"].index(setting.default), **common)
+    if kind is bool:
+        return st.toggle(setting.name, value=setting.default, **common)
+    low, high = (None if end is None else kind(end) for end in (meta["low"], meta["high"]))
+    step = 1 if kind is int else 10.0 ** floor(log10(setting.default))
+    return kind(st.number_input(
+        setting.name, min_value=low, max_value=high, value=setting.default, step=step,
+        format="%d" if kind is int else "%g", **common,
+    ))
+
+
+def _help(name: str) -> str:
+    return AnalysisConfig.__dataclass_fields__[name].metadata["help"]
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def _escape(text: str) -> str:
+    """The engine's sentences are plain text, not markdown."""
+    return text.replace("_", r"\_").replace("*", r"\*").replace("$", r"\$").replace("~", r"\~")
