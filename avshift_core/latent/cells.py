@@ -9,7 +9,7 @@ import numpy as np
 OUTSIDE = -1
 FIT_ROWS = 20_000  # centres move by less than a cell when fitted on more
 CHUNK = 20_000  # rows of one distance block
-MIN_CELL = 60  # scenarios a cell holds on average, so that its masses can be measured
+MIN_CELL = 60  # scenarios a cell holds on average of two equal cohorts, so that its masses can be measured
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,10 +67,11 @@ def partition(X, y, n_cells: int, seed: int) -> Cells:
     from sklearn.cluster import KMeans
 
     rng = np.random.default_rng(seed)
-    smaller = int(min(np.bincount(y, minlength=2).min(), FIT_ROWS // 2))
+    fewest = int(np.bincount(y, minlength=2).min())
+    smaller = min(fewest, FIT_ROWS // 2)
     rows = np.sort(np.concatenate([rng.choice(np.flatnonzero(y == c), smaller, replace=False) for c in (0, 1)]))
     distinct = len(np.unique(X[rows], axis=0))
-    K = int(max(2, min(n_cells, len(X) // MIN_CELL, distinct)))
+    K = int(max(2, min(n_cells, 2 * fewest // MIN_CELL, distinct)))
     centres = KMeans(K, n_init=1, max_iter=20, random_state=seed).fit(X[rows]).cluster_centers_.astype(np.float32)
     cell, distance = _nearest_centre(X, centres)
     occupied = np.unique(cell)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import stats
 
-from avshift_core.shift.drives import Pool, permutation_p, permuted_labels
+from avshift_core.shift.drives import Pool, permutation_p, permuted_labels, thin_drives
 
 N_FEATURES = 128  # random Fourier features (paper, "MMD-RFF")
 N_PROJECTIONS = 32  # sliced Wasserstein beyond one dimension
@@ -31,15 +31,13 @@ def reference_tests(X, sample: Pool, h, *, n_perm: int = 199, seed: int = 0) -> 
     large it is.
     """
     rng = np.random.default_rng([seed, 6])
-    rows = np.arange(sample.n)
-    if sample.n * X.shape[1] > VALUES:
-        rows = np.sort(rng.choice(rows, max(1000, VALUES // X.shape[1]), replace=False))
+    rows = thin_drives(sample, max(2000, VALUES // X.shape[1]), rng)
     labels = permuted_labels(sample.drive_y, n_perm, rng)
     label = np.vstack([sample.drive_y, labels])[:, sample.drive[rows]].astype(bool)  # observed first
     tests = [
         _ranked("ks", X[rows], label, _ks),
         _ranked("ks_h", np.asarray(h)[rows, None], label, _ks),
-        _mmd(X, sample, labels, rng),
+        _mmd(X[rows], replace(sample, y=sample.y[rows], drive=sample.drive[rows]), labels, rng),
         _ranked("w1", _projections(X[rows], rng), label, _w1),
     ]
     return tuple(tests)

@@ -18,11 +18,13 @@ from avshift_core.shift.drives import (
     intraclass_correlation,
     permutation_p,
     permuted_labels,
+    thin_drives,
 )
 
 # In a cross-fit every pair of folds is used twice, once in each role, so under P = Q the sum of the folds' statistics
 # varies by a factor sqrt(2) more than permuting the held-out labels shows (exact for a linear score; measured in
-# tests/shift/test_c2st.py). The permutation distribution is widened by it.
+# tests/shift/test_c2st.py). The permutation distribution and the drive-level bounds are widened by it; where there is
+# a shift that is more than is needed.
 CROSS_FIT_INFLATION = np.sqrt(2.0)
 NEIGHBOR_ROWS, NEIGHBOR_K = 8_000, 50  # the neighbour test works on a sample of this size
 POWER = 0.8  # "the smallest advantage that this n could have seen" is seen with this probability
@@ -52,7 +54,8 @@ class GlobalTest:
         detectable_gamma: smallest advantage that would have been called a shift with probability 0.8.
         aa_source, aa_target: the same test between two random halves, by drive, of P and of Q.
         logit_P, logit_Q: held-out log-odds of Q, mean over the repeats.
-        acc_repeats: (repeats,) accuracy of each; null: permutation distribution of `auc`.
+        shared_drives: drives with scenarios in both cohorts.
+        acc_repeats: (repeats,) accuracy of each; null: permutation distribution of the studentised `auc`.
     """
 
     acc: float
@@ -76,6 +79,7 @@ class GlobalTest:
     aa_source: Advantage
     aa_target: Advantage
     independence_assumed: bool
+    shared_drives: int
     logit_P: np.ndarray
     logit_Q: np.ndarray
     acc_repeats: np.ndarray
@@ -123,12 +127,22 @@ class CrossFit:
     fold: np.ndarray
 
 
-def cross_fit(space: Space, sample: Pool, config: AnalysisConfig, *, repeats, folds, seed, extra=None) -> CrossFit:
-    """Score each scenario by models that saw neither it nor its drive; `extra` are weights of the scenarios."""
+def cross_fit(
+    space: Space, sample: Pool, config: AnalysisConfig, *, repeats, folds, seed, extra=None, fold=None
+) -> CrossFit:
+    """Score each scenario by models that saw neither it nor its drive.
+
+    Every fold keeps at least two drives of each cohort, or its spread could not be measured.
+
+    Args:
+        extra: (n,) weights of the scenarios; fold: (n,) folds to use instead of drawn ones.
+    """
     rng = np.random.default_rng(seed)
-    fold = np.stack([
-        folds_by_drive(sample, folds, rng, by_row=config.split_by == "row") for _ in range(repeats)
-    ])
+    by_row = config.split_by == "row"
+    folds = max(2, min(folds, int(np.bincount(sample.y if by_row else sample.drive_y).min()) // 2))
+    drawn = [folds_by_drive(sample, folds, rng, by_row) for _ in range(repeats)]
+    fold = np.stack(drawn) if fold is None else np.asarray(fold)[None]
+    repeats, folds = len(fold), int(fold.max()) + 1
     parts = [
         (r, np.flatnonzero(fold[r] != k), np.flatnonzero(fold[r] == k)) for r in range(repeats) for k in range(folds)
     ]
@@ -173,8 +187,9 @@ def advantage(fit: CrossFit, sample: Pool, config: AnalysisConfig, extra=None):
     var_test = 0.0
     for label, rows in enumerate(cohorts):
         drives = int((sample.drive_y == label).sum())
-        lost = (drives - 1) / max(drives - folds, 1)  # one mean a fold was estimated, not one in all
-        var_test += lost * clustered_variance(influence[rows], sample.drive[rows], sample.n_drives) / 4
+        var_test += clustered_variance(influence[rows], sample.drive[rows], sample.n_drives) / 4 * (
+            (drives - 1) / drives / _kept_variance(drives / folds, R)
+        )
         accuracy = correct[:, rows].mean()
         binomial += accuracy * (1 - accuracy) / len(rows) / 4
     var_training = float(acc_repeats.var(ddof=1) / len(acc_repeats)) if len(acc_repeats) > 1 else 0.0
@@ -185,12 +200,18 @@ def advantage(fit: CrossFit, sample: Pool, config: AnalysisConfig, extra=None):
         low, high = hoeffding_lower(acc, n_te, config.alpha), 1 - hoeffding_lower(1 - acc, n_te, config.alpha)
     else:
         t = stats.t.ppf(1 - config.alpha, max(min(np.bincount(sample.drive_y)) - folds, 1))
-        low = acc - t * np.sqrt(var_test + var_training)
-        high = acc + t * np.sqrt(max(var_test + var_training, _chance_variance(n_te)))
+        variance = CROSS_FIT_INFLATION**2 * var_test + var_training
+        low = acc - t * np.sqrt(variance)
+        high = acc + t * np.sqrt(max(variance, _chance_variance(n_te)))
     return (
         Advantage(acc, _gain(acc), _gain(low), _gain(high)), acc_repeats, float(var_test), var_training,
         float(var_test / max(binomial, 1e-300)),
     )
+
+
+def _kept_variance(m: float, R: int) -> float:
+    """Share of the variance that centring by the means of folds of m drives leaves, over R repeats with other folds."""
+    return (1 - 1 / m) ** 2 + (m - 1) / (m**2 * R)
 
 
 def _chance_variance(n_te: int) -> float:
@@ -211,11 +232,11 @@ def global_test(space: Space, sample: Pool, config: AnalysisConfig, *, has_drive
     """
     fit = cross_fit(space, sample, config, repeats=config.repeats, folds=config.folds, seed=config.seed)
     result, acc_repeats, var_test, var_training, design_effect = advantage(fit, sample, config)
-    se, n_te = np.sqrt(var_test + var_training), _balanced_size(sample)
+    se, n_te = np.sqrt(CROSS_FIT_INFLATION**2 * var_test + var_training), _balanced_size(sample)
     mean_logit = fit.logits.mean(axis=0)
     rng = np.random.default_rng([config.seed, 1])
     labels = permuted_labels(sample.drive_y, config.n_perm, rng)
-    auc, null = _rank_test(fit, sample, labels)
+    auc, statistic, null = _rank_test(fit, sample, labels)
     X = space.X
     return GlobalTest(
         acc=result.acc,
@@ -229,7 +250,7 @@ def global_test(space: Space, sample: Pool, config: AnalysisConfig, *, has_drive
         var_test=var_test,
         var_training=var_training,
         auc=auc,
-        p_value=permutation_p(auc, null),
+        p_value=permutation_p(statistic, null),
         p_neighbors=_neighbor_test(X, sample, labels, rng),
         n_te=n_te,
         repeats=config.repeats,
@@ -244,6 +265,7 @@ def global_test(space: Space, sample: Pool, config: AnalysisConfig, *, has_drive
         aa_source=_same_cohort_test(space, sample, config, 0),
         aa_target=_same_cohort_test(space, sample, config, 1),
         independence_assumed=not has_drives,
+        shared_drives=sample.n_drives - len(np.unique(sample.fold_key)),
         logit_P=mean_logit[sample.y == 0],
         logit_Q=mean_logit[sample.y == 1],
         acc_repeats=acc_repeats,
@@ -255,41 +277,55 @@ def _balanced_size(sample: Pool) -> int:
     return int(2 * np.bincount(sample.y, minlength=2).min())
 
 
-def _rank_test(fit: CrossFit, sample: Pool, labels) -> tuple[float, np.ndarray]:
-    """AUC within folds (models of different folds have different offsets), and its distribution when the drives are
-    dealt out again."""
+def _rank_test(fit: CrossFit, sample: Pool, labels) -> tuple[float, float, np.ndarray]:
+    """AUC within folds (models of different folds have different offsets), the same over its drive-level error, and
+    the distribution of that when the drives are dealt out again.
+
+    Dividing by the error keeps the test honest when the drives of one cohort are longer.
+    """
     rank = np.zeros(sample.n)  # of a scenario among those of its fold, 0 to 1, mean over the repeats
     for logits, fold in zip(fit.logits, fit.fold, strict=True):
         for k in np.unique(fold):
             rows = fold == k
             rank[rows] += (stats.rankdata(logits[rows]) - 0.5) / rows.sum() / len(fit.logits)
-    rank_sum = np.bincount(sample.drive, rank, minlength=sample.n_drives)
-    size = sample.drive_size
+    S, n = np.bincount(sample.drive, rank, minlength=sample.n_drives), sample.drive_size.astype(float)
 
-    def auc(label):  # (..., G) -> (...,)
-        n_Q, sum_Q = label @ size, label @ rank_sum
-        return 0.5 + sum_Q / n_Q - (rank.sum() - sum_Q) / (sample.n - n_Q)
+    def moments(label):  # (..., G) -> mean rank of the chosen drives and its variance
+        size, total = label @ n, label @ S
+        mean = total / size
+        return mean, (label @ S**2 - 2 * mean * (label @ (S * n)) + mean**2 * (label @ n**2)) / size**2
 
-    null = auc(labels.astype(np.float64))
-    return float(auc(sample.drive_y.astype(np.float64))), 0.5 + CROSS_FIT_INFLATION * (null - 0.5)
+    def studentised(label):
+        (mean_Q, var_Q), (mean_P, var_P) = moments(label), moments(1 - label)
+        error = np.sqrt(np.maximum(var_Q + var_P, 0))
+        return mean_Q - mean_P, np.where(error > 1e-12, (mean_Q - mean_P) / np.maximum(error, 1e-12), 0.0)
+
+    difference, statistic = studentised(sample.drive_y.astype(float))
+    null = CROSS_FIT_INFLATION * studentised(labels.astype(float))[1]
+    return 0.5 + float(difference), float(statistic), null
 
 
 def _neighbor_test(X, sample: Pool, labels, rng) -> float:
-    """p-value of the share of neighbours (of other drives) from the same cohort, permuted by drive."""
+    """p-value of the share of neighbours (of other drives) from the same cohort, permuted by drive.
+
+        T = s' L s,   s = 1/n_Q in Q and -1/n_P in P,   L = links between drives
+    """
     from scipy.sparse import csr_array
 
-    rows = np.arange(sample.n)
-    if sample.n > NEIGHBOR_ROWS:
-        cohorts = [np.flatnonzero(sample.y == c) for c in (0, 1)]
-        rows = np.concatenate([rng.choice(c, min(NEIGHBOR_ROWS // 2, len(c)), replace=False) for c in cohorts])
+    rows = thin_drives(sample, NEIGHBOR_ROWS, rng)
     drive = sample.drive[rows]
-    source, neighbor = cross_drive_neighbors(X[rows], drive, NEIGHBOR_K)
+    size = np.bincount(drive, minlength=sample.n_drives)
+    source, neighbor = cross_drive_neighbors(X[rows], drive, min(NEIGHBOR_K, len(rows) // 4))
     links = csr_array(
         (np.ones(len(source)), (drive[source], drive[neighbor])), shape=(sample.n_drives, sample.n_drives)
     )
-    sign = lambda label: 2.0 * label - 1  # noqa: E731  same cohort: +1, other cohort: -1
-    agreement = lambda s: np.sum(s * (links @ s), axis=0)  # noqa: E731
-    return permutation_p(float(agreement(sign(sample.drive_y))), agreement(sign(labels.T)))
+
+    def agreement(label):  # (G, m) -> (m,)
+        s = label / (size @ label) - (1 - label) / (size @ (1 - label))
+        return np.sum(s * (links @ s), axis=0)
+
+    observed = agreement(sample.drive_y[:, None].astype(float))[0]
+    return permutation_p(float(observed), agreement(labels.T.astype(float)))
 
 
 def _same_cohort_test(space: Space, sample: Pool, config: AnalysisConfig, label: int) -> Advantage:

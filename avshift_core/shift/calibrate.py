@@ -24,7 +24,7 @@ HEADLINE = "strata"  # smallest error on both benchmarks: `python -m avshift_cor
 
 @dataclass(frozen=True)
 class Estimate:
-    """A metric with its interval; `se` is the drive-level standard error behind it."""
+    """A metric with its interval; `se` is its drive-level standard error."""
 
     mu: float
     lo: float
@@ -46,6 +46,7 @@ class Calibration:
         khat: Pareto tail index of the classifier weights, before the clip.
         clipped_mass, uncovered_mass: mass of Q lost to the clip, and in cells without support in P.
         top_drive: largest share of the weight on one drive.
+        event_drives: drives of P in which the metric is above 0.
         sigma2_naive, sigma2_lis: n times the variance of naive and strata, for eq:lis_mse_dominance.
     """
 
@@ -67,6 +68,7 @@ class Calibration:
     clipped_mass: float
     uncovered_mass: float
     top_drive: float
+    event_drives: int
     sigma2_naive: float
     sigma2_lis: float
 
@@ -110,9 +112,9 @@ class Strata:
     Attributes:
         of_P, of_Q: (n,) stratum 0..S-1 of each scenario.
         q: (S,) mass under Q, on the scenarios `measure_Q`.
-        p: (S,) mass under P on the scenarios that measured it, for the clip q / p <= B.
+        p: (S,) mass under P, on the scenarios `measure_P`, for the clip q / p <= B.
         free: (S,) False where the weight stays 1 (no support in P).
-        measure_Q: (n_Q,) scenarios behind q.
+        measure_P, measure_Q: (n,) scenarios behind p and q.
     """
 
     of_P: np.ndarray
@@ -120,6 +122,7 @@ class Strata:
     q: np.ndarray
     p: np.ndarray
     free: np.ndarray
+    measure_P: np.ndarray
     measure_Q: np.ndarray
 
     def masses(self, B: float) -> tuple[np.ndarray, np.ndarray]:
@@ -154,6 +157,7 @@ class Calibrator:
     uncovered_mass: float
     khat: float
     level: float
+    M: float
 
     def calibrate(self, metric: str, B: float) -> Calibration:
         """Every estimate of one metric at clip B, O(n)."""
@@ -172,24 +176,26 @@ class Calibrator:
             found["balance"] = self._interval(self._weighted(np.minimum(self.w_balance[metric], B), ell, m_P, m_Q))
         if self.regions is not None:
             lis = self._stratified(self.regions, ell, B)
-            left = lis.mu - strata.mu  # shift outside the regions, as far as the cells see it
-            found["lis"] = self._interval(lis, extra=left**2)
+            found["lis"] = self._interval(lis, bias=lis.mu - strata.mu)  # what the regions leave, as the cells see it
             found["lis_paper"] = self._interval(self._paper(ell, B))
         per_drive = np.bincount(self.drive_P, w)
         return Calibration(
             metric=metric, B=B, naive=self._interval(naive), target=self._interval(target), **found,
-            traffic=self._interval(strata - naive), residual=self._interval(target - strata),
+            traffic=self._interval(strata - naive, low=-self.M), residual=self._interval(target - strata, low=-self.M),
             ess=float(w.sum() ** 2 / (w @ w)), ess_drives=float(per_drive.sum() ** 2 / (per_drive @ per_drive)),
             khat=self.khat, clipped_mass=float((self.cells.q - self.cells.masses(B)[0])[self.cells.free].clip(0).sum()),
             uncovered_mass=self.uncovered_mass, top_drive=float(per_drive.max() / per_drive.sum()),
+            event_drives=int((np.bincount(self.drive_P, ell) > 0).sum()),
             sigma2_naive=naive.variance * len(ell), sigma2_lis=strata.variance * len(ell),
         )
 
-    def _interval(self, value: Influence, extra: float = 0.0) -> Estimate:
+    def _interval(self, value: Influence, bias: float = 0.0, low: float = 0.0) -> Estimate:
+        """Interval within [low, M]; `bias` is a systematic part that the standard error does not hold."""
         drives = min(len(value.source), len(value.target))
-        se = float(np.sqrt(value.variance + extra))
-        half = stats.t.ppf((1 + self.level) / 2, drives - 1) * se
-        return Estimate(float(value.mu), float(value.mu - half), float(value.mu + half), se)
+        t = stats.t.ppf((1 + self.level) / 2, drives - 1)
+        half = t * np.sqrt(value.variance + bias**2)
+        lo, hi = np.clip([value.mu - half, value.mu + half], low, self.M)
+        return Estimate(float(value.mu), float(lo), float(hi), float(np.sqrt(value.variance)))
 
     def _sums(self, of_P=None, of_Q=None) -> tuple[np.ndarray, np.ndarray]:
         """Influence values -> sums within drives over the number of scenarios."""
@@ -231,11 +237,11 @@ class Calibrator:
         total = mass.sum()
         mu = float(mass @ within / total)
         w = (mass / total * len(ell) / np.maximum(count, 1))[strata.of_P]
+        pull = np.where(count > 0, within - mu, 0.0) / total  # of a stratum's mass on mu
+        by_Q = strata.free & ~clipped  # its mass is q there, else a multiple of p
         of_P = w * (ell - within[strata.of_P])
-        moves = np.where(strata.free & ~clipped & (count > 0), within - mu, 0.0) / total
-        of_Q = np.where(strata.measure_Q, moves[strata.of_Q], 0.0) * len(strata.of_Q) / strata.measure_Q.sum()
-        of_Q = np.where(strata.measure_Q, of_Q - of_Q[strata.measure_Q].mean(), 0.0)
-        return Influence(mu, *self._sums(of_P, of_Q))
+        of_P += _measured(np.where(clipped, B, 1.0) * np.where(by_Q, 0.0, pull), strata.of_P, strata.measure_P)
+        return Influence(mu, *self._sums(of_P, _measured(np.where(by_Q, pull, 0.0), strata.of_Q, strata.measure_Q)))
 
     def _paper(self, ell, B: float) -> Influence:
         """w_k = min(q_k / p_k, B), 1 outside (eq:localized_weight), self-normalised; masses where they were chosen."""
@@ -249,13 +255,19 @@ class Calibrator:
         return Influence(mu, *self._sums(of_P=w / w.mean() * (ell - mu)))
 
 
+def _measured(pull, stratum, measures) -> np.ndarray:
+    """(n,) influence of the scenarios that measured the strata's masses, centred."""
+    value = pull[stratum] * len(stratum) / measures.sum()
+    return np.where(measures, value - value[measures].mean(), 0.0)
+
+
 def make_calibrator(
     P, Q, space: Space, sample: Pool, test: GlobalTest, local: LocalTest | None, paper: PaperRegions | None,
     metrics, config: AnalysisConfig,
 ) -> Calibrator:
     """Fit the outcome models and collect weights and strata."""
     m_P, m_Q = _outcomes(P, Q, space, sample, metrics, config) if metrics else ({}, {})
-    cells = _cell_strata(space, sample, config)
+    cells = cell_strata(space.cell, space.cells.n, sample.y, config.support_eps)
     regions = _region_strata(local) if local is not None else None
     w_ipw = np.exp(np.clip(test.logit_P, -20, 20))  # h / (1 - h)
     return Calibrator(
@@ -263,18 +275,17 @@ def make_calibrator(
         (P.n_drives, Q.n_drives), w_ipw,
         {k: _entropy_balance(test, m_P[k], m_Q[k]) for k in metrics}, cells, regions,
         None if paper is None else paper.region_P, None if paper is None else paper.region_Q,
-        float(cells.q[~cells.free].sum()), pareto_khat(w_ipw), config.level,
+        float(cells.q[~cells.free].sum()), pareto_khat(w_ipw), config.level, config.M,
     )
 
 
-def _cell_strata(space: Space, sample: Pool, config: AnalysisConfig) -> Strata:
-    """All cells as strata; a cell with next to nothing of P keeps weight 1. Scenarios in no ball join the last."""
-    K = space.cells.n
-    of_P, of_Q = (np.where(space.cell >= 0, space.cell, K)[sample.y == c] for c in (0, 1))
+def cell_strata(cell, K: int, y, support_eps: float) -> Strata:
+    """All K cells as strata; a cell with next to nothing of P keeps weight 1. Scenarios in no ball join the last."""
+    of_P, of_Q = (np.where(cell >= 0, cell, K)[y == c] for c in (0, 1))
     p = np.bincount(of_P, minlength=K + 1) / len(of_P)
     q = np.bincount(of_Q, minlength=K + 1) / len(of_Q)
-    free = (p > 0) & (p >= config.support_eps * (p + q))
-    return Strata(of_P, of_Q, q, p, free, np.ones(len(of_Q), dtype=bool))
+    free = (p > 0) & (p >= support_eps * (p + q))
+    return Strata(of_P, of_Q, q, p, free, np.ones(len(of_P), dtype=bool), np.ones(len(of_Q), dtype=bool))
 
 
 def _region_strata(local: LocalTest) -> Strata:
@@ -283,7 +294,7 @@ def _region_strata(local: LocalTest) -> Strata:
     of_P, of_Q = (np.where(r == OUTSIDE, K, r) for r in (local.region_P, local.region_Q))
     p = np.bincount(of_P[local.measure_P], minlength=K + 1) / local.measure_P.sum()
     q = np.bincount(of_Q[local.measure_Q], minlength=K + 1) / local.measure_Q.sum()
-    return Strata(of_P, of_Q, q, p, p > 0, local.measure_Q)
+    return Strata(of_P, of_Q, q, p, p > 0, local.measure_P, local.measure_Q)
 
 
 def _rake(w, cells: Strata, B: float) -> np.ndarray:

@@ -99,6 +99,10 @@ def cell_logits(cell, drive, drive_y, cells: Cells, train, test, weight) -> np.n
     with clustered drives these tosses are what drowns the accuracy of a smooth classifier.
     """
     G = len(drive_y)
+    weight = np.array(weight, dtype=float)
+    for label in (0, 1):  # counts, not class weights: the test must know how many scenarios there are
+        own = train[drive_y[drive[train]] == label]
+        weight[own] /= weight[own].mean()
     size = np.bincount(drive[train], weight[train], minlength=G)
     member = sparse.csr_array(cells.members().astype(float))
     counts = member @ cell_counts(cell[train], drive[train], cells.n, G, weight[train])

@@ -101,6 +101,23 @@ def intraclass_correlation(X, drive, n_drives) -> float:
     return float(np.clip(between / (between + within), 0, 1)) if between + within > 0 else 0.0
 
 
+def thin_drives(sample: Pool, most: int, rng) -> np.ndarray:
+    """Rows with equally many of each long drive, at most about `most` in all.
+
+    Dealing out whole drives again is fair only when the drives of both cohorts are about equally long.
+    """
+    size = sample.drive_size
+    longest = min(np.median(size[(sample.drive_y == label) & (size > 0)]) for label in (0, 1))
+    order = rng.permutation(sample.n)
+    order = order[np.argsort(sample.drive[order], kind="stable")]
+    place = np.arange(sample.n) - np.repeat(np.cumsum(size) - size, size)  # of a row within its shuffled drive
+    fewer = max(1, int(longest))
+    while fewer > 1 and np.minimum(size, fewer).sum() > most:
+        fewer -= max(1, fewer // 10)
+    rows = np.sort(order[place < fewer])
+    return rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
+
+
 def permuted_labels(drive_y, n_perm, rng) -> np.ndarray:
     """(n_perm, G) cohort of each drive after dealing the cohorts out to the drives again."""
     return rng.permuted(np.tile(np.asarray(drive_y, dtype=np.int8), (n_perm, 1)), axis=1)
@@ -112,7 +129,7 @@ def permutation_p(observed: float, null) -> float:
     >>> permutation_p(3.0, np.array([0.0, 1.0, 2.0]))
     0.25
     """
-    return float((1 + np.sum(np.asarray(null) >= observed)) / (1 + len(null)))
+    return float((1 + np.sum(~(np.asarray(null) < observed))) / (1 + len(null)))  # not-a-number counts against us
 
 
 def adjust_bh(p) -> np.ndarray:

@@ -41,12 +41,14 @@ def verdict(test: GlobalTest, config: AnalysisConfig) -> Verdict:
     name = band(test.gamma_lcb, config)
     upper = band(test.gamma_ucb, config)
     decided = name == upper
-    interval = f"advantage {test.gamma_hat:.3f}, between {test.gamma_lcb:.3f} and {test.gamma_ucb:.3f}"
+    interval = (f"advantage {test.gamma_hat:.3f}, between {test.gamma_lcb:.3f} and {test.gamma_ucb:.3f} with "
+                f"{1 - 2 * config.alpha:.0%} confidence")
     sentence = {
-        NO_SHIFT: f"The classifier tells the two cohorts apart no better than chance allows ({interval}); "
-        f"an advantage of {test.detectable_gamma:.3f} would have been seen.",
+        NO_SHIFT: f"No shift of {config.gamma_small:g} or more is shown ({interval}); an advantage of "
+        f"{test.detectable_gamma:.3f} would have been seen in four of five such comparisons.",
         LOCALIZE: f"The cohorts differ moderately ({interval}): it pays to look where.",
-        GLOBAL_SHIFT: f"The cohorts differ nearly everywhere ({interval}): regions would not explain it.",
+        GLOBAL_SHIFT: f"The cohorts differ strongly ({interval}), by at least {test.tv_lower:.0%} in total variation: "
+        "localization stops here, because regions would be most of the space.",
     }[name]
     if decided:
         return Verdict(name, True, sentence)
@@ -56,7 +58,8 @@ def verdict(test: GlobalTest, config: AnalysisConfig) -> Verdict:
     distance = max(abs(test.gamma_hat - edge), 1e-4)
     n_needed = int(round(test.n_te / 2 * (half_width / distance) ** 2, -2))
     if n_needed > test.n_te / 2:
-        sentence += f" Undecided: it may be {maybe}; about n = {n_needed:,} scenarios a side needed to settle it."
+        sentence += (f" Undecided: it may be {maybe}; about n = {n_needed:,} scenarios a side, in as many more drives, "
+                     "needed.")
     else:
         n_needed = None
         sentence += f" Undecided: it may be {maybe}."

@@ -27,7 +27,7 @@ class Region:
     Attributes:
         k: number from 1, in order of evidence.
         cells: the cells it is made of.
-        p_k, q_k: masses under P and Q, on drives that did not choose it.
+        p_k, q_k: masses under P and Q, on the drives that confirmed it and had no part in choosing it.
         score: |log-odds| of the mean held-out h in the region (eq:local_effect_size).
         p_adj: adjusted p-value of the confirming drives.
         n_source, n_target, n_drives: all scenarios in the region, and the drives they come from.
@@ -91,6 +91,9 @@ def choose_drives(sample: Pool, share: float, rng) -> np.ndarray:
     for label in (0, 1):
         members = rng.permutation(np.flatnonzero(sample.drive_y == label))
         chooses[members[: max(2, min(len(members) - 2, round(share * len(members))))]] = True
+    of_P = dict(zip(sample.fold_key[sample.drive_y == 0], chooses[sample.drive_y == 0], strict=True))
+    for d in np.flatnonzero(sample.drive_y == 1):  # the same drive on both sides: Q's part follows P's
+        chooses[d] = of_P.get(sample.fold_key[d], chooses[d])
     return chooses
 
 
@@ -116,7 +119,7 @@ def localize(space: Space, sample: Pool, h, config: AnalysisConfig) -> LocalTest
     cells, size = space.cells, sample.drive_size
     under = cells.members()
     leaf_counts = cell_counts(space.cell, sample.drive, cells.n, sample.n_drives)
-    bare = _without_support(leaf_counts, size, sample, config)
+    bare = _without_support(leaf_counts, size * chooses, sample, config)
     usable = ~bare
     member = sparse.csr_array((under & usable).astype(float))
     counts = member @ leaf_counts

@@ -49,3 +49,8 @@ def test_no_gap_between_neighbouring_cells():
     cells = partition(X, np.arange(600) % 2, 10, seed=0)
     between = np.linspace(X.min(), X.max(), 5001, dtype=np.float32)[:, None]
     assert (cells.assign(between) >= 0).all()
+
+
+def test_the_smaller_cohort_sets_the_number_of_cells():
+    X = np.random.default_rng(0).normal(size=(6300, 2)).astype(np.float32)
+    assert partition(X, np.repeat([0, 1], [300, 6000]), 256, seed=0).n == 10  # 2 * 300 / 60

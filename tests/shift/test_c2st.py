@@ -39,7 +39,7 @@ def test_advantage_of_a_known_confusion_table():
     assert var_test == pytest.approx(by_hand)
     assert var_training == 0
     assert effect == pytest.approx(100 / 99)
-    assert result.gamma_lcb == pytest.approx(0.15 - stats.t.ppf(0.95, 99) * np.sqrt(by_hand))
+    assert result.gamma_lcb == pytest.approx(0.15 - stats.t.ppf(0.95, 99) * np.sqrt(2 * by_hand))  # cross-fit: 2
 
 
 def test_a_classifier_that_answers_the_same_everywhere_has_no_advantage_whatever_the_fold_sizes():
@@ -114,3 +114,47 @@ def test_cross_fit_inflation_of_a_linear_score():
     flips = rng.choice([-1.0, 1.0], size=(draws, K))  # permuting held-out labels flips delta, not the trained rest
     permuted = ((flips[..., None] * delta) * rest).sum(axis=(1, 2))
     assert total.std() / permuted.std() == pytest.approx(CROSS_FIT_INFLATION, abs=0.05)
+
+
+def uneven(seed, shift=0.0):
+    """P: 20 drives of 20, Q: 20 drives of 100; drives differ, the cohorts (but for `shift`) do not."""
+    rng = np.random.default_rng(seed)
+    drive = np.repeat(np.arange(40), np.repeat([20, 100], 20))
+    y = (drive >= 20).astype(int)
+    X = rng.normal(size=(40, 3))[drive] + rng.normal(size=(len(drive), 3)) + shift * y[:, None]
+    return X.astype(np.float32), Pool(y, drive, np.repeat([0, 1], 20), np.arange(40))
+
+
+def test_p_values_are_honest_when_drives_of_one_cohort_are_longer():
+    """Of 20 null runs at level 0.05, five or more happen with probability 0.003."""
+    from avshift_core.shift.baselines import reference_tests
+    from avshift_core.shift.c2st import _neighbor_test, _rank_test
+    from avshift_core.shift.drives import permutation_p, permuted_labels
+
+    p = []
+    for seed in range(20):
+        X, sample = uneven(seed)
+        rng = np.random.default_rng(seed)
+        labels = permuted_labels(sample.drive_y, 199, rng)
+        fit = CrossFit(X[:, :1].T, np.zeros((1, sample.n), dtype=int))  # a score that was trained on nothing
+        _, statistic, null = _rank_test(fit, sample, labels)
+        tests = {t.name: t.p_value for t in reference_tests(X, sample, X[:, 0], seed=seed)}
+        p.append([permutation_p(statistic, null / CROSS_FIT_INFLATION), _neighbor_test(X, sample, labels, rng),
+                  tests["ks"], tests["mmd"], tests["w1"]])
+    assert ((np.array(p) <= 0.05).sum(axis=0) < 5).all()
+
+
+def test_the_neighbour_test_sees_a_shift_between_uneven_cohorts():
+    from avshift_core.shift.c2st import _neighbor_test
+    from avshift_core.shift.drives import permuted_labels
+
+    X, sample = uneven(1, shift=1.5)
+    rng = np.random.default_rng(0)
+    assert _neighbor_test(X, sample, permuted_labels(sample.drive_y, 199, rng), rng) <= 0.01
+
+
+def test_as_many_folds_as_drives_do_not_make_the_bound_certain(small_pair):
+    sample, space = pool(*small_pair), make_space(*small_pair, 16, 0)
+    fit = cross_fit(space, sample, AnalysisConfig(classifier="logistic"), repeats=1, folds=20, seed=0)
+    assert fit.fold.max() + 1 == 7  # 15 drives a side: two a fold
+    assert advantage(fit, sample, AnalysisConfig())[2] > 1e-5

@@ -11,14 +11,14 @@ def calibrator(ell_P, of_P, of_Q, ell_Q=None, drive_P=None, drive_Q=None, w=None
     S = max(max(of_P), max(of_Q)) + 1
     of_P, of_Q = np.array(of_P), np.array(of_Q)
     p, q = np.bincount(of_P, minlength=S) / n_P, np.bincount(of_Q, minlength=S) / n_Q
-    strata = Strata(of_P, of_Q, q, p, p > 0, np.ones(n_Q, dtype=bool))
+    strata = Strata(of_P, of_Q, q, p, p > 0, np.ones(n_P, dtype=bool), np.ones(n_Q, dtype=bool))
     drive_P = np.arange(n_P) if drive_P is None else np.array(drive_P)
     drive_Q = np.arange(n_Q) if drive_Q is None else np.array(drive_Q)
     return Calibrator(
         {"ell": np.array(ell_P, float)}, {"ell": np.zeros(n_Q) if ell_Q is None else np.array(ell_Q, float)},
         {"ell": np.zeros(n_P)}, {"ell": np.zeros(n_Q)}, drive_P, drive_Q, (drive_P.max() + 1, drive_Q.max() + 1),
         np.ones(n_P) if w is None else np.array(w, float), {"ell": None}, strata, strata,
-        np.where(of_P == S - 1, -1, of_P), np.where(of_Q == S - 1, -1, of_Q), 0.0, 0.0, 0.95,
+        np.where(of_P == S - 1, -1, of_P), np.where(of_Q == S - 1, -1, of_Q), 0.0, 0.0, 0.95, 1.0,
     )
 
 
@@ -86,6 +86,23 @@ def test_intervals_against_a_drive_bootstrap():
         again = calibrator(event[i].ravel(), strata(x_P[i]).ravel(), strata(x_Q[j]).ravel())
         draws.append(again.calibrate("ell", 1e9).strata.mu)
     assert se == pytest.approx(np.std(draws), rel=0.2)
+
+
+def test_a_clip_that_levels_all_weights_gives_the_naive_interval():
+    # every stratum clipped: weights are equal, so estimate and error are those of the mean
+    rng = np.random.default_rng(0)
+    ell, of_P, of_Q = rng.random(400), rng.integers(0, 4, 400), rng.integers(0, 3, 400)
+    c = calibrator(ell, of_P, of_Q).calibrate("ell", 1e-3)
+    clipped = calibrator(ell, np.clip(of_P, 0, 2), of_Q).calibrate("ell", 1e-3)
+    assert clipped.strata.mu == pytest.approx(clipped.naive.mu)
+    assert clipped.strata.se == pytest.approx(clipped.naive.se)
+    assert c.naive.mu == clipped.naive.mu
+
+
+def test_intervals_stay_in_the_range_of_the_metric():
+    c = calibrator([1, *[0] * 29], [0] * 30, [0] * 30).calibrate("ell", 10)
+    assert c.naive.lo == 0
+    assert c.event_drives == 1
 
 
 def test_differences_have_their_own_interval(line_analysis):

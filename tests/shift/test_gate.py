@@ -7,7 +7,9 @@ from avshift_core.shift.gate import verdict
 
 
 def test(lcb, hat, ucb):
-    return SimpleNamespace(gamma_hat=hat, gamma_lcb=lcb, gamma_ucb=ucb, detectable_gamma=0.02, n_te=4000)
+    return SimpleNamespace(
+        gamma_hat=hat, gamma_lcb=lcb, gamma_ucb=ucb, detectable_gamma=0.02, n_te=4000, tv_lower=2 * lcb
+    )
 
 
 test.__test__ = False

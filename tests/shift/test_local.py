@@ -124,3 +124,15 @@ def test_the_paper_drops_unsupported_neighbourhoods(line_analysis):
     h = np.r_[line_analysis.global_test.h_P, line_analysis.global_test.h_Q]
     free, held = (localize_paper(line_analysis.space, line_analysis.sample, h, c) for c in (config, strict))
     assert free.n_violations <= held.n_violations
+
+
+def test_a_drive_of_both_cohorts_does_not_choose_and_measure():
+    from avshift_core.latent.cohort import make_cohort
+
+    ids = [f"d{i % 12}" for i in range(240)]
+    rng = np.random.default_rng(0)
+    P, Q = (make_cohort(name, rng.normal(size=(240, 2)), drive_id=ids) for name in "PQ")
+    sample = pool(P, Q)
+    chooses = choose_drives(sample, 0.5, np.random.default_rng(0))
+    for key in np.unique(sample.fold_key):
+        assert len(set(chooses[sample.fold_key == key])) == 1
