@@ -39,7 +39,7 @@ CHECKS = {
     "ess_drives": "Effective drives", "khat": "Tail of the weights", "clipped_mass": "Lost to the clip",
     "uncovered_mass": "Not covered by P", "top_drive": "Heaviest drive", "smd_after": "Mean differences left",
     "weighted_c2st": "Shift left after weighting", "mse_gain": "Bias removed, noise added",
-    "agreement": "Agreement of the estimators",
+    "agreement": "Agreement of the estimators", "events": "Events seen in P",
 }
 STATUS = {
     REFUSE: (":red-badge[:material/block: refuse]", 0), CAUTION: (":orange-badge[:material/warning: caution]", 1),
@@ -92,7 +92,7 @@ def conclusion_words(analysis: Analysis, calibration: Calibration, headline, che
         NO_SHIFT: "P and Q met the same traffic, as far as can be seen.",
         LOCALIZE: f"Q differs from P in {_count(len(regions), 'region')}." if regions
         else "Q differs moderately from P, but in no region that could be confirmed.",
-        GLOBAL_SHIFT: "Q differs from P nearly everywhere.",
+        GLOBAL_SHIFT: "Q differs strongly from P.",
     }[analysis.verdict.name]
     if headline is None:
         first, *more = refusals(checks)
@@ -158,8 +158,8 @@ def regions_text(analysis: Analysis) -> None:
     local, config = analysis.local, analysis.config
     if local is None and analysis.verdict.name == GLOBAL_SHIFT:
         st.info(
-            f"Localization stopped on purpose: the advantage lies above {config.gamma_large:g}, so P and Q differ "
-            "nearly everywhere and single regions would not explain it. Next step: choose a P that is closer to Q.",
+            f"Localization stopped on purpose: the advantage lies above {config.gamma_large:g}, so regions would be "
+            "most of the space and explain little. Next step: choose a P that is closer to Q.",
             icon=":material/stop_circle:",
         )
     elif local is None:
