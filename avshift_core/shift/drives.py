@@ -63,20 +63,14 @@ def folds_by_drive(sample: Pool, n_folds: int, rng: np.random.Generator, by_row:
     return fold[unit]
 
 
-def clustered_mean(value, drive, n_drives) -> tuple[float, float]:
-    """Mean and its variance over scenarios that are alike within a drive.
-
-        V = D/(D-1) * sum_d (S_d - n_d * mean)^2 / n^2,     S_d = sum of the values of drive d
-
-    >>> clustered_mean(np.array([0., 0., 1., 1.]), np.array([0, 0, 1, 1]), 2)   # two drives: V = 2 * 2 / 16
-    (0.5, 0.25)
-    """
-    mean = float(np.mean(value))
-    return mean, clustered_variance(value - mean, drive, n_drives)
-
-
 def clustered_variance(influence, drive, n_drives) -> float:
-    """Variance of the mean of centred influence values, summed within drives."""
+    """Variance of the mean of centred influence values of scenarios that are alike within a drive.
+
+        V = D/(D-1) * sum_d S_d^2 / n^2,     S_d = sum of the values of drive d
+
+    >>> clustered_variance(np.array([-0.5, -0.5, 0.5, 0.5]), np.array([0, 0, 1, 1]), 2)       # 2 * (1 + 1) / 16
+    0.25
+    """
     sums = np.bincount(drive, influence, minlength=n_drives)
     present = int((np.bincount(drive, minlength=n_drives) > 0).sum())
     return float(present / max(present - 1, 1) * (sums @ sums) / len(influence) ** 2)

@@ -47,9 +47,9 @@ class Width:
     binomial: float
 
 
-def count_rows(test_sizes: int = 0) -> int:
+def count_rows() -> int:
     """Rows that `sensitivity` yields, for a progress bar."""
-    return len(FAMILIES) + 2 * len(RATIOS) + len(TRAIN_SIZES) + len(CAPACITIES) + test_sizes
+    return len(FAMILIES) + 2 * len(RATIOS) + len(TRAIN_SIZES) + len(CAPACITIES)
 
 
 def sensitivity(space: Space, sample: Pool, config: AnalysisConfig, seeds: Sequence[int] = range(5)) -> Iterator[Row]:
@@ -61,7 +61,7 @@ def sensitivity(space: Space, sample: Pool, config: AnalysisConfig, seeds: Seque
         for seed, (train, test) in zip(seeds, splits, strict=True):
             rng = np.random.default_rng([seed, 8])
             part = train if thin is None else thin(train, rng)
-            weight = class_weights(sample.y) if balance else np.ones(sample.n)
+            weight = np.ones(sample.n)
             if balance:
                 weight[part] = class_weights(sample.y[part])
             logit = held_out_logits(kind, space, sample, weight, [(part, test)], seed=seed, **options)[0]

@@ -3,7 +3,7 @@ import pytest
 
 from avshift_core.latent.cohort import make_cohort
 from avshift_core.shift.drives import (
-    clustered_mean,
+    clustered_variance,
     folds_by_drive,
     intraclass_correlation,
     permuted_labels,
@@ -36,7 +36,7 @@ def test_clustered_variance_of_equal_drives_is_that_of_their_means():
     value = (rng.normal(size=(40, 1)) + rng.normal(size=(40, 25))).ravel()
     drive = np.repeat(np.arange(40), 25)
     means = value.reshape(40, 25).mean(axis=1)
-    assert clustered_mean(value, drive, 40)[1] == pytest.approx(means.var(ddof=1) / 40)
+    assert clustered_variance(value - value.mean(), drive, 40) == pytest.approx(means.var(ddof=1) / 40)
 
 
 def test_intraclass_correlation_recovers_a_known_share():
