@@ -89,8 +89,8 @@ def config_from_report(path: str | Path) -> AnalysisConfig:
 
 
 def write_json(value: dict, path: str | Path) -> None:
-    """Write a report; the file appears whole or not at all."""
-    _write(path, lambda file: Path(file).write_text(json.dumps(value, indent=2, allow_nan=False) + "\n"))
+    """Write a report; not-a-number becomes null, and the file appears whole or not at all."""
+    _write(path, lambda file: Path(file).write_text(json.dumps(_plain(value), indent=2, allow_nan=False) + "\n"))
 
 
 def write_rows(rows: pd.DataFrame, path: str | Path) -> None:

@@ -1,6 +1,8 @@
 import json
 
-from avshift_core.report import to_report, to_rows
+import numpy as np
+
+from avshift_core.report import to_report, to_rows, write_json
 
 
 def test_reports_are_json_without_nan(line_analysis):
@@ -24,3 +26,8 @@ def test_rows_reproduce_the_estimate(line_analysis, line):
     for column, estimate in (("w_lis", c.lis), ("w_ipw", c.ipw), ("w_strata", c.strata)):
         w = of_P[column].to_numpy()
         assert abs(w @ line.P.ell["ell"] / w.sum() - estimate.mu) < 1e-9
+
+
+def test_not_a_number_is_written_as_null(tmp_path):
+    write_json({"rows": [{"a": float("nan"), "b": np.float64(1.5), "c": np.bool_(True)}]}, tmp_path / "r.json")
+    assert json.loads((tmp_path / "r.json").read_text()) == {"rows": [{"a": None, "b": 1.5, "c": True}]}
