@@ -1,4 +1,4 @@
-"""The command line: compare two cohorts, run the synthetic benchmark, run the sensitivity studies."""
+"""The command line: make or import a corpus, compare two cohorts, run the synthetic benchmark and the studies."""
 
 from __future__ import annotations
 
@@ -30,6 +30,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m avshift_core", description="Is it the car, or the traffic it met?")
     commands = parser.add_subparsers(required=True)
 
+    from avshift_core.scenario.commands import add_corpus, add_demo, add_import
+
+    for add in (add_demo, add_import, add_corpus):
+        add(commands)
     compare = commands.add_parser("compare", help="test, localize and calibrate two cohorts")
     _cohort_flags(compare)
     compare.add_argument("--metric", action="append", default=[], help="metric column in [0, M]; may be repeated")
@@ -96,9 +100,9 @@ def _cohorts(arguments, metrics):
 
 
 def _compare(arguments) -> None:
-    from tqdm import tqdm
-
-    from avshift_core.report import check_writable, to_report, to_rows, write_json, write_rows
+    from avshift_core.files import check_writable, write_json
+    from avshift_core.progress import finish_with_bar
+    from avshift_core.report import to_report, to_rows, write_rows
     from avshift_core.shift.analyze import analysis_steps
 
     config = _config(arguments)
@@ -107,16 +111,7 @@ def _compare(arguments) -> None:
             check_writable(path)
     P, Q = _cohorts(arguments, arguments.metric)
     steps = analysis_steps(P, Q, config, arguments.metric)
-    with tqdm(total=100, bar_format="{percentage:3.0f}%|{bar:30}| {elapsed} {desc}", leave=False,
-              disable=None) as bar:
-        while True:
-            try:
-                progress = next(steps)
-            except StopIteration as done:
-                analysis = done.value
-                break
-            bar.n = round(100 * progress.share)
-            bar.set_description_str(progress.text)
+    analysis = finish_with_bar(steps)
     if arguments.assignments is not None:
         write_rows(to_rows(analysis), arguments.assignments)
     if arguments.json is not None:
@@ -158,9 +153,9 @@ def _benchmark(arguments) -> None:
 def _sensitivity(arguments) -> None:
     from tqdm import tqdm
 
+    from avshift_core.files import check_writable, write_json
     from avshift_core.latent.cohort import check_pair
     from avshift_core.latent.space import make_space
-    from avshift_core.report import check_writable, write_json
     from avshift_core.shift.c2st import cross_fit
     from avshift_core.shift.drives import pool
     from avshift_core.shift.sensitivity import count_rows, half_widths, sensitivity

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from avshift_core.config import AnalysisConfig
+from avshift_core.files import check_writable, write_json
 from avshift_core.latent.benchmark import METRIC, Truth, line_case, manifold_case
-from avshift_core.report import check_writable, write_json
 from avshift_core.shift.analyze import Analysis, analyze
 from avshift_core.shift.c2st import advantage, cross_fit
 from avshift_core.shift.gate import NO_SHIFT, band

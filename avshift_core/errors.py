@@ -13,5 +13,13 @@ class CohortError(AVShiftError):
     """A cohort, or a pair of them, is too small, too uneven or not comparable."""
 
 
+class LogError(AVShiftError):
+    """A log cannot be read as scenarios; names the file and, where there is one, the row."""
+
+
+class CorpusError(AVShiftError):
+    """A corpus cannot be opened, read or written; nothing was changed."""
+
+
 class ConfigError(AVShiftError):
     """A setting is outside its range."""

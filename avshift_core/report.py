@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-import os
-import tempfile
-from collections.abc import Callable
 from dataclasses import asdict, fields
 from pathlib import Path
 
@@ -14,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from avshift_core.config import AnalysisConfig
-from avshift_core.errors import AVShiftError, ConfigError
+from avshift_core.errors import ConfigError
+from avshift_core.files import plain, write_whole
 from avshift_core.shift.analyze import Analysis
 from avshift_core.shift.calibrate import Calibration
 from avshift_core.shift.local import Region
@@ -55,7 +52,7 @@ def to_report(analysis: Analysis) -> dict:
             "share_source": float((analysis.local_paper.region_P >= 0).mean()),
             "share_target": float((analysis.local_paper.region_Q >= 0).mean()),
         }
-    return _plain(report)
+    return plain(report)
 
 
 def to_rows(analysis: Analysis) -> pd.DataFrame:
@@ -88,41 +85,9 @@ def config_from_report(path: str | Path) -> AnalysisConfig:
         raise ConfigError(f"{path} is not a report of AVShift; give a file written with --json.") from None
 
 
-def write_json(value: dict, path: str | Path) -> None:
-    """Write a report; not-a-number becomes null, and the file appears whole or not at all."""
-    _write(path, lambda file: Path(file).write_text(json.dumps(_plain(value), indent=2, allow_nan=False) + "\n"))
-
-
 def write_rows(rows: pd.DataFrame, path: str | Path) -> None:
     """Write row assignments as Parquet; the file appears whole or not at all."""
-    _write(path, lambda file: rows.to_parquet(file, index=False))
-
-
-def check_writable(path: str | Path) -> None:
-    """Refuse an output path before hours of work, not after."""
-    folder = Path(path).resolve().parent
-    if not folder.is_dir():
-        raise AVShiftError(f"{folder} is not a folder; make it first, or write {Path(path).name} elsewhere.")
-    if Path(path).is_dir() or not os.access(folder, os.W_OK):
-        raise AVShiftError(f"{path} cannot be written; choose a file in a folder you may write to.")
-
-
-def _write(path: str | Path, writer: Callable[[str], object]) -> None:
-    path = Path(path)
-    check_writable(path)
-    handle, draft = tempfile.mkstemp(dir=path.resolve().parent, prefix=f".{path.name}.")
-    os.close(handle)
-    try:
-        writer(draft)
-        os.chmod(draft, 0o644)
-        os.replace(draft, path)
-    except OSError as error:
-        raise AVShiftError(
-            f"{path} could not be written: {error.strerror or error}. Free some space or choose another folder; "
-            "nothing was left half written."
-        ) from None
-    finally:
-        Path(draft).unlink(missing_ok=True)
+    write_whole(path, lambda file: rows.to_parquet(file, index=False))
 
 
 def _cohort(cohort) -> dict:
@@ -148,16 +113,3 @@ def _metric(analysis: Analysis, name: str, c: Calibration) -> dict:
         "headline": analysis.headline(name),
         **{key: getattr(c, key) for key in ("ess", "ess_drives", "khat", "clipped_mass", "uncovered_mass")},
     }
-
-
-def _plain(value):
-    """numpy and dataclass values -> what JSON knows; not-a-number -> null."""
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    if isinstance(value, (np.generic,)):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

@@ -2,10 +2,15 @@
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
 from avshift_core.latent.benchmark import line_case, manifold_case
 from avshift_core.latent.cohort import make_cohort
 from avshift_core.shift.analyze import analyze
+
+# The same examples in every run: what fails here fails everywhere. Slow machines are no failure.
+settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("same")
 
 
 @pytest.fixture(scope="session")

@@ -117,12 +117,12 @@ def test_truncated_file(tables, capsys):
 
 
 def test_a_full_disk_leaves_no_file(tables, monkeypatch, capsys):
-    import avshift_core.report as report
+    import avshift_core.files as files
 
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(report.os, "replace", full)
+    monkeypatch.setattr(files.os, "replace", full)
     assert compare(tables, "--json", str(tables / "r.json")) == 2
     assert "No space left on device" in capsys.readouterr().err
     assert {p.name for p in tables.iterdir()} == {"P.parquet", "Q.parquet"}

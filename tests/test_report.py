@@ -2,7 +2,8 @@ import json
 
 import numpy as np
 
-from avshift_core.report import to_report, to_rows, write_json
+from avshift_core.files import write_json
+from avshift_core.report import to_report, to_rows
 
 
 def test_reports_are_json_without_nan(line_analysis):

@@ -11,6 +11,7 @@ import numpy as np
 from avshift_core.config import AnalysisConfig
 from avshift_core.latent.cohort import Cohort, check_metric, check_pair
 from avshift_core.latent.space import Space, make_space
+from avshift_core.progress import Progress, finish
 from avshift_core.shift.baselines import ReferenceTest, reference_tests
 from avshift_core.shift.c2st import GlobalTest, global_test
 from avshift_core.shift.calibrate import Calibration, Calibrator, make_calibrator
@@ -19,14 +20,6 @@ from avshift_core.shift.gate import LOCALIZE, Verdict, verdict
 from avshift_core.shift.local import LocalTest, localize
 from avshift_core.shift.local_paper import PaperRegions, localize_paper
 from avshift_core.shift.trust import Balance, Check, headline, measure_balance, trust_panel
-
-
-@dataclass(frozen=True)
-class Progress:
-    """What is being done, and the share of the whole that is behind."""
-
-    text: str
-    share: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,9 +124,4 @@ def analyze(
     P: Cohort, Q: Cohort, config: AnalysisConfig | None = None, metrics: Sequence[str] | None = None, **changes
 ) -> Analysis:
     """Run the analysis to its end; `changes` are settings that differ from the config."""
-    steps = analysis_steps(P, Q, replace(config or AnalysisConfig(), **changes), metrics)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as done:
-            return done.value
+    return finish(analysis_steps(P, Q, replace(config or AnalysisConfig(), **changes), metrics))

@@ -1,0 +1,1 @@
+"""Raw logs -> scenarios X and metrics ell: schema, readers, store, metrics, and a simulated fleet with known truth."""

@@ -1,0 +1,95 @@
+"""The demo fleet as a corpus, with its truth beside it: made block by block, and gone on with after a stop."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Generator, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+
+import numpy as np
+import pandas as pd
+
+from avshift_core.errors import CorpusError
+from avshift_core.progress import Progress
+from avshift_core.scenario.measure import Measured, measure
+from avshift_core.scenario.metrics import compute_metrics
+from avshift_core.scenario.simulate.fleet import Block, FleetConfig, blocks, draw, simulate
+from avshift_core.scenario.simulate.law import Contexts
+from avshift_core.scenario.simulate.policy import POLICIES
+from avshift_core.scenario.simulate.truth import begin_truth, truth_folder, write_part
+from avshift_core.scenario.writer import create_or_open
+
+
+@dataclass(frozen=True, eq=False)
+class MadeBlock:
+    """One block, simulated and measured; facts: one row a context, for the truth."""
+
+    contexts: Contexts
+    measured: tuple[Measured, ...]
+    facts: pd.DataFrame
+
+
+def demo_steps(url: str, config: FleetConfig, *, jobs: int | None = None) -> Generator[Progress, None, int]:
+    """Make the fleet; the last value is how many scenarios were added. A fleet that is there already is left alone."""
+    folder = truth_folder(url)
+    with create_or_open(url) as writer:
+        if (writer.manifest.n and folder.read("truth.json") is None) or not begin_truth(folder, config):
+            raise CorpusError(f"{url} holds another corpus or fleet. Choose another folder, or remove it and "
+                              f"{folder.url} first.")
+        todo = [block for block in blocks(config) if not writer.done(block.key)]
+        done = config.scenarios - sum(block.n for block in todo)
+        added = 0
+        for block, made in zip(todo, _make_all(config, todo, jobs), strict=True):
+            write_part(folder, config, block, made.contexts, made.facts)
+            for part in made.measured:
+                writer.add(part.batch, part.attributes, part.metrics, source=block.key, label="demo fleet")
+            writer.commit()
+            added += block.n
+            area, period = config.cells[block.cell]
+            yield Progress(f"{period} {area}: {added + done:,} scenarios", (added + done) / config.scenarios)
+    return added
+
+
+def make_block(config: FleetConfig, block: Block) -> MadeBlock:
+    """Simulate one block under its own version and under the others, with the same contexts."""
+    contexts, ids = draw(config, block)
+    own = config.weeks[config.cells[block.cell][1]][1]
+    facts = pd.DataFrame({"scenario_id": [i.scenario_id for i in ids], "drive_id": [i.drive_id for i in ids],
+                          "area": [i.area for i in ids], "period": [i.period for i in ids], "av_version": own,
+                          "acted": False, "collided": False})
+    values: dict[str, np.ndarray] = {}
+    measured = []
+    for version, policy in POLICIES.items():
+        for rows, batch, collided in simulate(contexts, ids, policy):
+            if version == own:
+                measured.append(measure(batch))
+                metrics = measured[-1].metrics
+                facts.loc[rows, "acted"] = [bool(i.category) for i in batch.ids]
+                facts.loc[rows, "collided"] = collided
+            else:
+                metrics = compute_metrics(batch)
+            for name, value in metrics.items():
+                values.setdefault(f"{name}@{version}", np.zeros(contexts.n))[rows] = value
+    return MadeBlock(contexts, tuple(measured), pd.concat([facts, pd.DataFrame(values)], axis=1))
+
+
+def _make_all(config: FleetConfig, todo: list[Block], jobs: int | None) -> Iterator[MadeBlock]:
+    """Blocks in their order, a few of them under way at a time."""
+    jobs = min(jobs or os.cpu_count() or 1, len(todo))
+    if jobs <= 1:
+        yield from (make_block(config, block) for block in todo)
+        return
+    waiting = deque(todo)
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        try:
+            under_way = deque(pool.submit(make_block, config, waiting.popleft()) for _ in range(jobs))
+            while under_way:
+                made = under_way.popleft().result()
+                if waiting:
+                    under_way.append(pool.submit(make_block, config, waiting.popleft()))
+                yield made
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
