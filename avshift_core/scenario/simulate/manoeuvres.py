@@ -151,6 +151,7 @@ def note_acts(scene: Scene, state, step: int) -> None:
     in_lane = ahead & (np.abs(state.d[ACTOR]) < LANE_M / 2)
     done[state.crossing] = (in_lane & state.accepted)[state.crossing]
     done[state.turning] = (ahead & (state.angle > np.pi / 2))[state.turning]
+    done[state.reversing] = state.v[ACTOR, state.reversing] < -0.5
     state.acted |= done & (step < scene.n_steps)
 
 
