@@ -24,9 +24,9 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from avshift_core.scenario.query import CohortQuery
 from avshift_core.scenario.schema import Ids, ScenarioBatch, iso_week, make_road
-from avshift_core.scenario.store import create_or_open, open_corpus
+from avshift_core.scenario.store.corpus import create_or_open, open_corpus
+from avshift_core.scenario.store.query import CohortQuery
 
 AREAS, WEEKS, WIDTH, MODEL = ("harbor", "hill", "mall", "ring"), 52, 64, "bench"
 P, Q = (CohortQuery(period=f"2026-W{week}", area="harbor") for week in (10, 11))

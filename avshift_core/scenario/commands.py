@@ -97,8 +97,8 @@ def _tell_skipped(skipped: tuple[str, ...], path: Path | None) -> None:
 
 
 def run_corpus(arguments: argparse.Namespace) -> None:
-    from avshift_core.scenario.store import open_corpus
-    from avshift_core.scenario.summary import describe
+    from avshift_core.scenario.store.corpus import open_corpus
+    from avshift_core.scenario.store.summary import describe
 
     if arguments.json is not None:
         check_writable(arguments.json)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from avshift_core.errors import LogError
 from avshift_core.progress import Progress, finish
-from avshift_core.scenario.measure import measure
+from avshift_core.scenario.measure.batch import measure
 from avshift_core.scenario.readers import READERS
 from avshift_core.scenario.readers.source import ReadOptions, Source
 from avshift_core.scenario.schema import UNKNOWN, Scenario, pad
-from avshift_core.scenario.writer import CorpusWriter, create_or_open
+from avshift_core.scenario.store.writer import CorpusWriter, create_or_open
 
 BATCH_CELLS = 2_000_000  # agents x steps of a padded batch: 32 MB of states, a few hundred with what metrics need
 COMMIT_SCENARIOS, COMMIT_S = 5000, 10.0  # what a kill may cost; more often makes more and smaller files

@@ -32,7 +32,7 @@ class Ids:
         day: ISO date, "2026-03-02".
         period: ISO week of the day, "2026-W10", unless the analyst named another.
         hour: local hour 0..23 at the start, -1 where the log does not tell.
-        category: one of CATEGORIES; "" until it is detected (scenario/categories.py).
+        category: one of CATEGORIES; "" until it is detected (scenario/measure/categories.py).
     """
 
     scenario_id: str

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from avshift_core.errors import ConfigError
-from avshift_core.scenario.geometry import last_at_or_before, wrap
+from avshift_core.scenario.measure.geometry import last_at_or_before, wrap
 from avshift_core.scenario.schema import Road, ScenarioBatch
 
 EGO_FEATURES = ("x_m", "y_m", "cos", "sin", "speed_mps", "acceleration_mps2")

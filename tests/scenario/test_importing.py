@@ -18,8 +18,8 @@ from avshift_core.scenario.commands import add_corpus, add_import
 from avshift_core.scenario.importing import import_logs, import_steps
 from avshift_core.scenario.readers.source import ReadOptions, Source
 from avshift_core.scenario.schema import CATEGORIES, Ids
-from avshift_core.scenario.store import create_or_open, open_corpus
-from tests.scenario.test_store import assert_same, contents, scenario
+from avshift_core.scenario.store.corpus import create_or_open, open_corpus
+from tests.scenario.store.test_corpus import assert_same, contents, scenario
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data"

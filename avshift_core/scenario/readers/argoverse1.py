@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from avshift_core.errors import LogError
-from avshift_core.scenario.build import build_scenario
-from avshift_core.scenario.dense import dense_tracks
+from avshift_core.scenario.readers.build import build_scenario
+from avshift_core.scenario.readers.dense import dense_tracks
 from avshift_core.scenario.readers.drives import Passage, name_drives
 from avshift_core.scenario.readers.source import ReadOptions, Source, find_sources
 from avshift_core.scenario.schema import UNKNOWN, Ids, Scenario

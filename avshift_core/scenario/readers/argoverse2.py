@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from avshift_core.errors import LogError
-from avshift_core.scenario.build import build_scenario
-from avshift_core.scenario.dense import dense_tracks
 from avshift_core.scenario.readers.argoverse2_map import read_map
+from avshift_core.scenario.readers.build import build_scenario
+from avshift_core.scenario.readers.dense import dense_tracks
 from avshift_core.scenario.readers.source import ReadOptions, Source, find_sources
 from avshift_core.scenario.schema import AGENT_TYPES, UNKNOWN, Ids, Scenario
 

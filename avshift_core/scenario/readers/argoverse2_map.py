@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from avshift_core.errors import LogError
-from avshift_core.scenario.checks import MAX_COORDINATE_M
+from avshift_core.scenario.readers.checks import MAX_COORDINATE_M
 from avshift_core.scenario.readers.source import Source
 
 CENTER_POINTS = 10  # of a centre line that is made of its two boundaries, as in the data set's own tools

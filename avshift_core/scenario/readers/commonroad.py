@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from avshift_core.errors import LogError
-from avshift_core.scenario.build import build_scenario
+from avshift_core.scenario.readers.build import build_scenario
 from avshift_core.scenario.readers.commonroad_xml import SceneFile, Track, parse_scene, road_of
 from avshift_core.scenario.readers.source import ReadOptions, Source, find_sources
+from avshift_core.scenario.readers.windows import cut_windows
 from avshift_core.scenario.schema import AGENT_TYPES, UNKNOWN, Ids, Scenario
-from avshift_core.scenario.windows import cut_windows
 
 BENCHMARK = re.compile(r"(?:C-)?([A-Z]{3}_[A-Za-z0-9]+)-(\d+)(?:_.*)?")  # country_map-number_configuration_prediction
 AREAS = {"USA_US101": "us101", "USA_Lanker": "lankershim", "USA_Peach": "peachtree", "DEU_A9": "a9"}

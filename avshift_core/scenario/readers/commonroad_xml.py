@@ -10,7 +10,7 @@ from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
 from avshift_core.errors import LogError
-from avshift_core.scenario.derive import TRUCK_LENGTH_M
+from avshift_core.scenario.readers.derive import TRUCK_LENGTH_M
 from avshift_core.scenario.readers.source import Source
 
 OBSTACLES = ("obstacle", "dynamicObstacle", "staticObstacle")  # the first is 2018b's, with a role

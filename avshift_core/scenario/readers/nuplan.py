@@ -14,11 +14,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 
 from avshift_core.errors import LogError
-from avshift_core.scenario.build import build_scenario
-from avshift_core.scenario.derive import TRUCK_LENGTH_M
+from avshift_core.scenario.readers.build import build_scenario
+from avshift_core.scenario.readers.derive import TRUCK_LENGTH_M
 from avshift_core.scenario.readers.source import ReadOptions, Source, find_sources
+from avshift_core.scenario.readers.windows import cut_windows
 from avshift_core.scenario.schema import AGENT_TYPES, UNKNOWN, Ids, Scenario
-from avshift_core.scenario.windows import cut_windows
 
 # The Chrysler Pacifica of nuplan-devkit, get_pacifica_parameters: front 4.049 m and rear 1.127 m from the rear axle.
 EGO_SIZE_M = (5.176, 2.297, 1.777)

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from avshift_core.errors import LogError
-from avshift_core.scenario.build import build_scenario
-from avshift_core.scenario.checks import check_duration
+from avshift_core.scenario.readers.build import build_scenario
+from avshift_core.scenario.readers.checks import check_duration
 from avshift_core.scenario.readers.source import ReadOptions, Source
 from avshift_core.scenario.readers.tabular import (
     checked_category,
@@ -26,8 +26,8 @@ from avshift_core.scenario.readers.tabular import (
     table_sources,
     texts,
 )
+from avshift_core.scenario.readers.windows import cut_windows
 from avshift_core.scenario.schema import AGENT_TYPES, ID_FIELDS, UNKNOWN, Ids, Scenario
-from avshift_core.scenario.windows import cut_windows
 
 STATES = {  # what the mapping file calls it -> our own column name, with its unit
     "time": "t_s", "x": "x_m", "y": "y_m", "heading": "heading_rad", "speed": "speed_mps",

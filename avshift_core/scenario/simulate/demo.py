@@ -14,13 +14,13 @@ import pandas as pd
 
 from avshift_core.errors import CorpusError
 from avshift_core.progress import Progress
-from avshift_core.scenario.measure import Measured, measure
-from avshift_core.scenario.metrics import compute_metrics
+from avshift_core.scenario.measure.batch import Measured, measure
+from avshift_core.scenario.measure.metrics import compute_metrics
 from avshift_core.scenario.simulate.fleet import Block, FleetConfig, blocks, draw, simulate
 from avshift_core.scenario.simulate.law import Contexts
 from avshift_core.scenario.simulate.policy import POLICIES
 from avshift_core.scenario.simulate.truth import begin_truth, truth_folder, write_part
-from avshift_core.scenario.writer import create_or_open
+from avshift_core.scenario.store.writer import create_or_open
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,9 +13,10 @@ from avshift_core.errors import ConfigError
 from avshift_core.scenario.schema import EGO_SIZE, Ids, ScenarioBatch
 from avshift_core.scenario.simulate.dynamics import Motion, simulate_motion
 from avshift_core.scenario.simulate.law import CellLaw, Change, Contexts, D, cell_law, sample_drive
+from avshift_core.scenario.simulate.layout import lay_out
 from avshift_core.scenario.simulate.policy import EgoPolicy
 from avshift_core.scenario.simulate.roads import is_bent, scene_roads, to_plane
-from avshift_core.scenario.simulate.scene import ACTOR, EGO, N_NOISE, NEVER, Scene, lay_out
+from avshift_core.scenario.simulate.scene import ACTOR, EGO, N_NOISE, NEVER, Scene
 from avshift_core.scenario.simulate.situations import CATEGORY_OF, PARAMETER_NAMES
 
 SENSOR_M = 100.0  # agents farther from the ego are not seen

@@ -9,16 +9,17 @@ import io
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
 from avshift_core.errors import CorpusError
-from avshift_core.scenario.location import Location, locate
 from avshift_core.scenario.simulate.fleet import Block, FleetConfig, blocks
 from avshift_core.scenario.simulate.law import Contexts
 from avshift_core.scenario.simulate.policy import POLICIES
 from avshift_core.scenario.simulate.situations import PARAMETER_NAMES, ROAD_NAMES, SITUATION_NAMES
+from avshift_core.scenario.store.location import Location, locate
 
 PLAN = "truth.json"
 
@@ -40,10 +41,15 @@ class Truth:
     log_density: np.ndarray
     plan: dict
 
+    @cached_property
+    def _cell(self) -> np.ndarray:
+        """(n,) index of each scenario's own cell."""
+        number = {cell: i for i, cell in enumerate(self.cells)}
+        return np.array([number[cell] for cell in zip(self.table["area"], self.table["period"], strict=True)])
+
     def rows(self, cells: Sequence[tuple[str, str]]) -> np.ndarray:
         """Rows of the scenarios of these cells."""
-        own = list(zip(self.table["area"], self.table["period"], strict=True))
-        return np.flatnonzero([cell in set(cells) for cell in own])
+        return np.flatnonzero(np.isin(self._cell, [self.cells.index(tuple(cell)) for cell in cells]))
 
     def weights(self, source: Sequence[tuple[str, str]], target: Sequence[tuple[str, str]]) -> np.ndarray:
         """Exact w*(c) = q(c) / p(c) at the rows of the source; cohorts of several cells are mixtures of their laws."""

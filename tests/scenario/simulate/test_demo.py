@@ -16,12 +16,12 @@ import pytest
 from avshift_core.__main__ import main
 from avshift_core.errors import ConfigError, CorpusError
 from avshift_core.progress import finish
-from avshift_core.scenario.query import CohortQuery
 from avshift_core.scenario.simulate import fleet
 from avshift_core.scenario.simulate.demo import demo_steps
 from avshift_core.scenario.simulate.fleet import AREAS, WEEKS, FleetConfig, blocks
 from avshift_core.scenario.simulate.truth import read_truth
-from avshift_core.scenario.store import open_corpus
+from avshift_core.scenario.store.corpus import open_corpus
+from avshift_core.scenario.store.query import CohortQuery
 
 ROOT = Path(__file__).parents[3]
 SMALL = FleetConfig(scenarios=16 * 25, seed=3)

@@ -1,0 +1,1 @@
+"""X -> ell(X), categories and readable attributes, from the native-rate states."""
