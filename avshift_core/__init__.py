@@ -18,7 +18,7 @@ P is the source, Q the target, always in that order; y = 1 means Q.
 from avshift_core.config import AnalysisConfig
 from avshift_core.errors import AVShiftError
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["AVShiftError", "AnalysisConfig", "analyze", "make_cohort", "read_cohort"]
 
 _LAZY = {

@@ -1,5 +1,7 @@
 """Pairs of cohorts and analyses that many tests read; made once."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
@@ -11,6 +13,16 @@ from avshift_core.shift.analyze import analyze
 # The same examples in every run: what fails here fails everywhere. Slow machines are no failure.
 settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("same")
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
+
+
+def pytest_collection_modifyitems(items):
+    """Tests of real logs are skipped, with a sentence, where the logs are not beside the project."""
+    if not DATA.is_dir():
+        for item in items:
+            if "realdata" in item.keywords:
+                item.add_marker(pytest.mark.skip(reason="the driving data is not in ../shared/data"))
 
 
 @pytest.fixture(scope="session")

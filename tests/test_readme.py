@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 ROOT = Path(__file__).parent.parent
@@ -14,7 +16,8 @@ TEXT = (ROOT / "README.md").read_text()
 
 
 def blocks(language=""):
-    return re.findall(rf"^```{language}\n(.*?)^```", TEXT, flags=re.MULTILINE | re.DOTALL)
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
+    return [text for name, text in found if name == language]
 
 
 def run(arguments, folder):
@@ -28,19 +31,31 @@ def run(arguments, folder):
 def test_the_commands_of_the_readme(tmp_path):
     shell = [shlex.split(line) for block in blocks() for line in _joined(block) if line.startswith(".venv/bin/python")]
     by_name = {c[3] if c[1] == "-m" else "write": c[1:] for c in shell}
-    assert set(by_name) == {"write", "compare", "sensitivity", "benchmark"}
+    assert set(by_name) == {"write", "compare", "sensitivity", "benchmark", "demo", "corpus", "import"}
     run(by_name["write"], tmp_path)
     assert " regions:" in run(by_name["compare"], tmp_path)
     assert (tmp_path / "report.json").is_file() and (tmp_path / "rows.parquet").is_file()
-    run(["-c", blocks("python")[0]], tmp_path)
+    assert "4,000 scenarios added" in run(by_name["demo"], tmp_path)
+    assert "2026-W17" in run(by_name["corpus"], tmp_path)
+    drives(200).to_parquet(tmp_path / "drives.parquet")
+    assert "fleet: 1" in run(by_name["import"], tmp_path)
+    for program in blocks("python"):
+        run(["-c", program], tmp_path)
+
+
+def drives(steps):
+    """A table of two cars that drive ahead of each other for 20 s, with the names that need no mapping."""
+    t = np.arange(steps) / 10
+    ego = pd.DataFrame({"t_s": t, "agent_id": "ego", "is_ego": True, "x_m": 10 * t, "y_m": 0.0})
+    return pd.concat([ego, ego.assign(agent_id="lead", is_ego=False, x_m=10 * t + 25)]).assign(drive_id="d1")
 
 
 def test_every_command_and_file_named_exists():
     from avshift_core.__main__ import _parser
 
-    for name in ("compare", "sensitivity", "benchmark"):
+    for name in ("compare", "sensitivity", "benchmark", "demo", "import", "corpus"):
         assert f"-m avshift_core {name}" in TEXT
-    for path in re.findall(r"`((?:avshift_core|latent|shift)/[\w/]+\.py)`", TEXT):
+    for path in re.findall(r"`((?:avshift_core|latent|shift|scenario)/[\w/]+\.py)`", TEXT):
         found = ROOT / path if path.startswith("avshift_core") else ROOT / "avshift_core" / path
         assert found.is_file(), path
     for image in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", TEXT):

@@ -60,7 +60,7 @@ READERS = {
         "argoverse1": "Argoverse 1 forecasting: CSV files, a folder or a zip archive of them",
         "argoverse2": "Argoverse 2 motion forecasting: folders with a Parquet file and a map JSON",
         "nuplan": "nuPlan: SQLite logs",
-        "commonroad": "CommonRoad 2020a: XML files, a folder or a zip archive of them",
+        "commonroad": "CommonRoad 2018b and 2020a: XML files, a folder or a zip archive of them",
         "latents": "ready-made latents or features, one row per scenario (Parquet or CSV)",
     }.items()
 }

@@ -119,9 +119,9 @@ class Source:
         return LogError(f"{self.label} cannot be read: {_reason(error)}. Copy it again.")
 
 
-def find_sources(path: str | Path, suffix: str) -> list[Source]:
-    """All files with this suffix: the file itself, those below a folder, or those in a zip archive."""
-    path = Path(path)
+def find_sources(path: str | Path, suffix: str | tuple[str, ...]) -> list[Source]:
+    """All files with this suffix, or one of these: the file itself, those below a folder, or in a zip archive."""
+    path, called = Path(path), suffix if isinstance(suffix, str) else " or ".join(suffix)
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith("._"))
         found = [Source(file) for file in files if file.name.lower().endswith(suffix)]
@@ -131,11 +131,11 @@ def find_sources(path: str | Path, suffix: str) -> list[Source]:
     elif path.is_file() and path.name.lower().endswith(suffix):
         found = [Source(path)]
     elif path.is_file():
-        raise LogError(f"{path.name} is neither a {suffix} file nor a zip archive of them.")
+        raise LogError(f"{path.name} is neither a {called} file nor a zip archive of them.")
     else:
-        raise LogError(f"{path} does not exist. Give a {suffix} file, a folder or a zip archive of them.")
+        raise LogError(f"{path} does not exist. Give a {called} file, a folder or a zip archive of them.")
     if not found:
-        raise LogError(f"{path} holds no {suffix} file. Give the folder or archive that does.")
+        raise LogError(f"{path} holds no {called} file. Give the folder or archive that does.")
     return found
 
 

@@ -57,9 +57,9 @@ def make_block(config: FleetConfig, block: Block) -> MadeBlock:
     """Simulate one block under its own version and under the others, with the same contexts."""
     contexts, ids = draw(config, block)
     own = config.weeks[config.cells[block.cell][1]][1]
-    facts = pd.DataFrame({"scenario_id": [i.scenario_id for i in ids], "drive_id": [i.drive_id for i in ids],
-                          "area": [i.area for i in ids], "period": [i.period for i in ids], "av_version": own,
-                          "acted": False, "collided": False})
+    names = ("scenario_id", "drive_id", "vehicle_id", "day", "area", "period", "av_version")
+    facts = pd.DataFrame({name: [getattr(item, name) for item in ids] for name in names}).assign(
+        acted=False, collided=False)
     values: dict[str, np.ndarray] = {}
     measured = []
     for version, policy in POLICIES.items():

@@ -5,6 +5,7 @@ Names of columns are checked against the manifest and quoted; paths and values g
 
 from __future__ import annotations
 
+import atexit
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ ROW = "m.file_index = k.file_index AND m.file_row_number = k.file_row_number"
 
 
 _connections: dict[int, duckdb.DuckDBPyConnection] = {}  # one a file system; starting DuckDB takes longer than a query
+atexit.register(_connections.clear)  # before the interpreter takes DuckDB apart
 _lock = threading.Lock()
 
 

@@ -167,3 +167,6 @@ def _about_states(corpus: Corpus) -> Iterator[str]:
     if counts:
         listed = ", ".join(f"{name.replace('_', ' ')} in {count:,}" for name, count in counts.most_common())
         yield f"Derived, because the log lacks it: {listed} of {corpus.n:,} scenarios."
+    if counts["agent_size"]:
+        yield (f"Gaps, TTC and collisions rest on typical sizes in {counts['agent_size']:,} of {corpus.n:,} scenarios: "
+               "compare them among such logs only, and do not read a collision as contact.")
