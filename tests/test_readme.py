@@ -38,13 +38,13 @@ def test_the_commands_of_the_readme(tmp_path):
     assert "4,000 scenarios added" in run(by_name["demo"], tmp_path)
     assert "2026-W17" in run(by_name["corpus"], tmp_path)
     drives(200).to_parquet(tmp_path / "drives.parquet")
-    assert "fleet: 1" in run(by_name["import"], tmp_path)
+    assert "fleet: 2" in run(by_name["import"], tmp_path)
     for program in blocks("python"):
         run(["-c", program], tmp_path)
 
 
 def drives(steps):
-    """A table of two cars that drive ahead of each other for 20 s, with the names that need no mapping."""
+    """A table of two cars that drive ahead of each other for 20 s (two windows), with the names that need no mapping."""
     t = np.arange(steps) / 10
     ego = pd.DataFrame({"t_s": t, "agent_id": "ego", "is_ego": True, "x_m": 10 * t, "y_m": 0.0})
     return pd.concat([ego, ego.assign(agent_id="lead", is_ego=False, x_m=10 * t + 25)]).assign(drive_id="d1")
