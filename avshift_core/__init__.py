@@ -19,9 +19,13 @@ from avshift_core.config import AnalysisConfig
 from avshift_core.errors import AVShiftError
 
 __version__ = "0.2.0"
-__all__ = ["AVShiftError", "AnalysisConfig", "analyze", "make_cohort", "read_cohort"]
+__all__ = ["AVShiftError", "AnalysisConfig", "CohortQuery", "analyze", "make_cohort", "open_corpus", "read_cohort",
+           "read_scenarios"]
 
 _LAZY = {
+    "CohortQuery": "avshift_core.scenario.store.query",
+    "open_corpus": "avshift_core.scenario.store.corpus",
+    "read_scenarios": "avshift_core.scenario.readers",
     "analyze": "avshift_core.shift.analyze",
     "make_cohort": "avshift_core.latent.cohort",
     "read_cohort": "avshift_core.latent.tables",

@@ -44,7 +44,7 @@ def test_the_commands_of_the_readme(tmp_path):
 
 
 def drives(steps):
-    """A table of two cars that drive ahead of each other for 20 s (two windows), with the names that need no mapping."""
+    """Two cars that drive one behind the other for 20 s (two windows), with the names that need no mapping."""
     t = np.arange(steps) / 10
     ego = pd.DataFrame({"t_s": t, "agent_id": "ego", "is_ego": True, "x_m": 10 * t, "y_m": 0.0})
     return pd.concat([ego, ego.assign(agent_id="lead", is_ego=False, x_m=10 * t + 25)]).assign(drive_id="d1")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from avshift_core.errors import LogError
+from avshift_core.scenario.measure.geometry import wrap
 from avshift_core.scenario.readers import checks
 from avshift_core.scenario.readers.derive import (
     acceleration_of,
@@ -16,7 +17,6 @@ from avshift_core.scenario.readers.derive import (
     heading_in_traffic,
     heading_of,
     velocity_of,
-    wrap,
 )
 from avshift_core.scenario.schema import DERIVABLE, EGO_SIZE, Ids, Road, Scenario, make_road
 

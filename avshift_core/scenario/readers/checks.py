@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from avshift_core.errors import LogError
-from avshift_core.scenario.readers.derive import wrap
+from avshift_core.scenario.measure.geometry import wrap
 from avshift_core.scenario.schema import AGENT_TYPES
 
 MIN_DURATION_S = 1.0  # shorter records hold no manoeuvre, and no acceleration could be told from noise

@@ -170,15 +170,6 @@ def default_sizes(agent_type: np.ndarray) -> np.ndarray:
     return table[agent_type]
 
 
-def wrap(angle: np.ndarray) -> np.ndarray:
-    """Angle in [-pi, pi).
-
-    >>> wrap(np.array([np.pi * 2.5])).round(4).tolist()
-    [1.5708]
-    """
-    return (angle + np.pi) % (2 * np.pi) - np.pi
-
-
 def _ends(valid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """First and last valid step (A,) of each track."""
     return valid.argmax(axis=1), valid.shape[1] - 1 - valid[:, ::-1].argmax(axis=1)
