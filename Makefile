@@ -4,13 +4,15 @@ VENV   ?= .venv
 PORT   ?= 8501
 BIN    := $(VENV)/bin
 
-.PHONY: run test fast lint browser clean
+.PHONY: run test install fast lint browser clean
 
 run: $(VENV)/.ready
 	$(BIN)/streamlit run app.py --server.port $(PORT)
 
 test: $(VENV)/.ready browser lint
 	$(BIN)/python -m pytest
+
+install: $(VENV)/.ready
 
 fast: $(VENV)/.ready
 	$(BIN)/python -m pytest -m "not slow and not browser"

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 
@@ -16,7 +20,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; 0 when it is done, 2 with one sentence when the input does not allow it."""
     arguments = _parser().parse_args(argv)
     try:
-        arguments.run(arguments)
+        with _terminated_like_interrupted():
+            arguments.run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:  # who reads the output, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the interpreter's end
+        return 128 + signal.SIGPIPE
     except AVShiftError as error:
         print(f"avshift: {error}", file=sys.stderr)
         return 2
@@ -24,6 +33,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("avshift: stopped; no output was written.", file=sys.stderr)
         return 130
     return 0
+
+
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """SIGTERM ends a command in good order, as Ctrl-C does; only the main thread may say so."""
+    def interrupt(*_) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from avshift_core.errors import AVShiftError
 from avshift_core.files import check_writable, write_json, write_whole
 from avshift_core.progress import finish_with_bar
 
@@ -22,9 +23,9 @@ def add_import(commands) -> None:
     parser.add_argument("format", choices=list(READERS), metavar="FORMAT", help=", ".join(READERS))
     parser.add_argument("paths", nargs="+", metavar="PATH", help="files, folders or zip archives")
     parser.add_argument("--corpus", required=True, metavar="DIR", help="folder or URL; made when it is not there")
-    parser.add_argument("--area", default="", help="area of all scenarios, instead of the log's")
-    parser.add_argument("--period", default="", help="period of all scenarios, instead of the ISO week of their day")
-    parser.add_argument("--version", default="", help="AV version of all scenarios, instead of the log's")
+    parser.add_argument("--area", help="area of all scenarios, instead of the log's")
+    parser.add_argument("--period", help="period of all scenarios, instead of the ISO week of their day")
+    parser.add_argument("--version", help="AV version of all scenarios, instead of the log's")
     parser.add_argument("--mapping", type=Path, metavar="FILE", help="which column is what (formats table and latents)")
     parser.add_argument("--skip-bad", action="store_true", help="leave out what cannot be read, and tell")
     parser.add_argument("--skipped", type=Path, metavar="FILE", help="write one line for each thing left out here")
@@ -57,11 +58,12 @@ def run_import(arguments: argparse.Namespace) -> None:
 
     if arguments.skipped is not None:
         check_writable(arguments.skipped)
-    options = ReadOptions(area=arguments.area, period=arguments.period, version=arguments.version,
-                          mapping=arguments.mapping, skip_bad=arguments.skip_bad)
+    said = {name: _said(name, getattr(arguments, name)) for name in ("area", "period", "version")}
+    options = ReadOptions(**said, mapping=arguments.mapping, skip_bad=arguments.skip_bad)
     steps = import_steps(arguments.format, arguments.paths, arguments.corpus, options)
     result = _sound_when_stopped(steps, arguments.corpus)
-    before = f" ({result.n_done_before:,} were in it already)" if result.n_done_before else ""
+    was = "was" if result.n_done_before == 1 else "were"
+    before = f" ({result.n_done_before:,} {was} in it already)" if result.n_done_before else ""
     print(f"Scenarios added to {arguments.corpus}: {result.n:,}; files: {result.n_sources:,}{before}.")
     _tell_skipped(result.skipped, arguments.skipped)
 
@@ -69,10 +71,11 @@ def run_import(arguments: argparse.Namespace) -> None:
 def run_demo(arguments: argparse.Namespace) -> None:
     from avshift_core.scenario.simulate.demo import demo_steps
     from avshift_core.scenario.simulate.fleet import FleetConfig
+    from avshift_core.scenario.store.summary import count
 
     config = FleetConfig(arguments.scenarios, arguments.seed, arguments.effect_share)
     added = _sound_when_stopped(demo_steps(arguments.out, config, jobs=arguments.jobs), arguments.out)
-    print(f"{added:,} scenarios added to {arguments.out}, their truth to {arguments.out}-truth." if added else
+    print(f"{count(added, 'scenario')} added to {arguments.out}, their truth to {arguments.out}-truth." if added else
           f"{arguments.out} holds this fleet already.")
 
 
@@ -82,9 +85,27 @@ def _sound_when_stopped(steps, corpus: str):
         return finish_with_bar(steps)
     except KeyboardInterrupt:
         steps.close()
-        print(f"avshift: stopped; {corpus} is sound and holds all that was committed. Run the same command again to go "
-              "on.", file=sys.stderr)
+        print(f"avshift: stopped; {_state(corpus)} Run the same command again to go on.", file=sys.stderr)
         raise SystemExit(130) from None
+
+
+def _state(corpus: str) -> str:
+    from avshift_core.scenario.store.corpus import open_corpus
+    from avshift_core.scenario.store.summary import count
+
+    try:
+        n = open_corpus(corpus).n
+    except AVShiftError:
+        n = 0
+    if not n:
+        return f"nothing was committed to {corpus} yet."
+    return f"{corpus} is sound and holds all that was committed: {count(n, 'scenario')}."
+
+
+def _said(name: str, value: str | None) -> str:
+    if value is not None and not value.strip():
+        raise AVShiftError(f"--{name} is empty; give a value, or leave it out to keep what the log says.")
+    return value or ""
 
 
 def _tell_skipped(skipped: tuple[str, ...], path: Path | None) -> None:

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import time
+from bisect import bisect_left
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
 
-from avshift_core.errors import LogError
+from avshift_core.errors import CorpusError, LogError
 from avshift_core.progress import Progress, finish
 from avshift_core.scenario.measure.batch import measure
 from avshift_core.scenario.readers import READERS
 from avshift_core.scenario.readers.source import ReadOptions, Source
 from avshift_core.scenario.schema import UNKNOWN, Scenario, pad
+from avshift_core.scenario.store.summary import count
 from avshift_core.scenario.store.writer import CorpusWriter, create_or_open
 
 BATCH_CELLS = 2_000_000  # agents x steps of a padded batch: 32 MB of states, a few hundred with what metrics need
-COMMIT_SCENARIOS, COMMIT_S = 5000, 10.0  # what a kill may cost; more often makes more and smaller files
+COMMIT_SCENARIOS, COMMIT_S = 1000, 5.0  # what a kill may cost; more often makes more and smaller files
+FIRST_COMMIT_S = 2.0  # looking through the logs has taken its time already
 LATENTS = "latents"
+MAPPED = ("table", LATENTS)  # formats that take a mapping file
 
 
 @dataclass(frozen=True)
@@ -26,7 +32,7 @@ class ImportResult:
     """What an import has added.
 
     Attributes:
-        n: scenarios added; n_done_before: pieces of the logs that were in the corpus already.
+        n: scenarios added; n_done_before: pieces of the logs whose scenarios were in the corpus already.
         skipped: one sentence for each thing left out (with skip_bad).
     """
 
@@ -48,20 +54,22 @@ def import_steps(
     if format not in READERS:
         raise LogError(f"There is no format '{format}'. Choose one of {', '.join(READERS)}.")
     options = options or ReadOptions()
+    _check_options(format, options)
     sources = [source for path in paths for source in READERS[format].sources(path)]
     with create_or_open(url) as writer:
         job = _Job(format, options, writer)
         last = time.monotonic()
         for i, source in enumerate(sources):
             job.take(source)
-            if writer.pending + len(job.held) >= commit_scenarios or time.monotonic() - last >= commit_s:
+            wait_s = commit_s if writer.manifest.n else min(commit_s, FIRST_COMMIT_S)
+            if writer.pending + len(job.held) >= commit_scenarios or time.monotonic() - last >= wait_s:
                 job.commit()
                 last = time.monotonic()
-            yield Progress(f"{source.label}: {job.n + len(job.held):,} scenarios", (i + 1) / len(sources))
-        job.commit()
+            yield Progress(f"{source.label}: {count(job.n + len(job.held), 'scenario')}", (i + 1) / len(sources))
+        job.flush()
         if job.n == job.done_before == 0:
-            reason = job.skipped[0] if job.skipped else "they are empty"
-            raise LogError(f"None of the {len(sources):,} files gave a scenario: {reason}")
+            raise _nothing(len(sources), [*job.skipped, *(s for left in job.finished.values() for s in left)])
+        job.commit()
         return ImportResult(job.n, len(sources), job.done_before, tuple(job.skipped))
 
 
@@ -71,6 +79,24 @@ def import_logs(format: str, paths: Sequence[str | Path], url: str | Path, optio
     return finish(import_steps(format, paths, url, options))
 
 
+def _check_options(format: str, options: ReadOptions) -> None:
+    if options.mapping is not None and format in READERS.keys() - MAPPED:
+        raise LogError(f"Format '{format}' takes no mapping file; its columns are fixed. Leave --mapping out, or read "
+                       "the log as 'table'.")
+    if match := re.fullmatch(r"(\d{4})-?[Ww](\d{1,2})", options.period):
+        try:
+            date.fromisocalendar(int(match[1]), int(match[2]), 1)
+        except ValueError:
+            raise LogError(f"--period {options.period} is no ISO week of {match[1]}; weeks run from {match[1]}-W01 to "
+                           "W52 or W53.") from None
+
+
+def _nothing(n_sources: int, skipped: Sequence[str]) -> LogError:
+    whose, reason = ("The file", "it is empty.") if n_sources == 1 else (f"None of the {n_sources:,} files",
+                                                                        "they are empty.")
+    return LogError(f"{whose} gave {'no' if n_sources == 1 else 'a'} scenario: {skipped[0] if skipped else reason}")
+
+
 @dataclass
 class _Job:
     """One import under way.
@@ -78,6 +104,8 @@ class _Job:
     Attributes:
         held: (scenario, key, label) that wait for a batch.
         finished: key of each piece that was read to its end since the last commit -> what was left out of it.
+        taken: keys of all pieces that this import has read.
+        before: sorted keys of the pieces that were in the corpus when it began.
     """
 
     format: str
@@ -88,20 +116,25 @@ class _Job:
     skipped: list[str] = field(default_factory=list)
     held: list[tuple[Scenario, str, str]] = field(default_factory=list)
     finished: dict[str, list[str]] = field(default_factory=dict)
+    taken: set[str] = field(default_factory=set)
     cells: tuple[int, int] = (0, 0)
+    before: list[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.before = sorted(self.writer.manifest.sources)
 
     def take(self, source: Source) -> None:
         """Read one piece, unless it is in the corpus already."""
         key = self._key(source)
-        if self.writer.done(key) or key in self.finished:
+        if key in self.taken or self._is_in(source, key):
             self.done_before += 1
             return
+        self.taken.add(key)
         left_out = self.finished.setdefault(key, [])
 
         def on_skip(sentence: str) -> None:
             left_out.append(sentence)
-            if self.options.on_skip is not None:
-                self.options.on_skip(sentence)
+            self._told(sentence)
 
         options = replace(self.options, on_skip=on_skip)
         if self.format == LATENTS:
@@ -109,6 +142,33 @@ class _Job:
             return
         for scenario in READERS[self.format].read(source, options):
             self._hold(scenario, key, source.label)
+
+    def _is_in(self, source: Source, key: str) -> bool:
+        """Whether the scenarios of a piece are in the corpus; one that gave none before is read again."""
+        known = self.writer.manifest.sources
+        if key in known and known[key].n:
+            return True
+        state = f"{self.format}|{source.key}|"
+        name = f"{self.format}|{source.key.rsplit(':', 2)[0]}:"  # the piece without its size and time, or checksum
+        earlier = self._before(name)
+        if any(other.startswith(state) and known[other].n for other in earlier):
+            sentence = (f"{source.label} is in the corpus already, with another --area, --period, --version or "
+                        "--mapping. A new corpus is needed to change them.")
+            if not self.options.skip_bad:
+                raise CorpusError(sentence)
+            self._tell(sentence)
+            return True
+        for other in earlier:
+            if known[other].skipped:
+                self.writer.forget(other, source.label)
+        return False
+
+    def _before(self, prefix: str) -> list[str]:
+        first, found = bisect_left(self.before, prefix), []
+        while first < len(self.before) and self.before[first].startswith(prefix):
+            found.append(self.before[first])
+            first += 1
+        return [key for key in found if key in self.writer.manifest.sources]
 
     def _hold(self, scenario: Scenario, key: str, label: str) -> None:
         A, T = max(self.cells[0], scenario.n_agents), max(self.cells[1], scenario.n_steps)
@@ -130,7 +190,10 @@ class _Job:
         self.n += len(held)
 
     def commit(self) -> None:
+        """Make it last; a corpus does not begin with what was left out alone."""
         self.flush()
+        if not (self.writer.pending or self.writer.manifest.n):
+            return
         for key, sentences in self.finished.items():
             self.writer.skip(key, sentences)
             self.skipped += sentences
@@ -150,6 +213,14 @@ class _Job:
 
     def _leave_out(self, key: str, sentence: str) -> None:
         self.finished[key].append(sentence)
+        self._told(sentence)
+
+    def _tell(self, sentence: str) -> None:
+        """Say what the corpus itself need not keep."""
+        self.skipped.append(sentence)
+        self._told(sentence)
+
+    def _told(self, sentence: str) -> None:
         if self.options.on_skip is not None:
             self.options.on_skip(sentence)
 

@@ -19,7 +19,8 @@ ROAD_REACH_M = 120.0  # points further from the ego's first place are cut off
 
 @dataclass(frozen=True, eq=False)
 class TensorView:
-    """float32 arrays; 0 where a mask is False. No absolute place, time, area or version is in it.
+    """float32 arrays; 0 where a mask is False. No absolute place or time and no label of area or
+    version is in it; how the ego drives is, of course.
 
     Attributes:
         ego: (n, S, 6) EGO_FEATURES at S even steps of the scenario's own duration; ego_valid: (n, S).

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from avshift_core.errors import CorpusError, LogError
+from avshift_core.errors import AVShiftError, CorpusError, LogError
 from avshift_core.scenario import importing, readers
 from avshift_core.scenario.commands import add_corpus, add_import
 from avshift_core.scenario.importing import import_logs, import_steps
@@ -35,12 +35,15 @@ def toy_scenario(name, k):
 
 
 def toy_read(source, options):
-    """A file of text: `slow` sleeps at each scenario, `bad` cannot be read, `double` repeats an id."""
+    """A file of text: `slow` sleeps at each scenario, `bad` lacks one, `broken` all, `double` repeats an id."""
     text = source.path.read_text()
     for k in range(PER_FILE):
         if text == "bad" and k == 1:
             options.leave_out(LogError(f"{source.label} row 7: x is not a number."))
             continue
+        if text == "broken":
+            options.leave_out(LogError(f"{source.label}: is broken."))
+            return
         time.sleep(0.01 if text == "slow" else 0)
         found = toy_scenario("log0" if text == "double" else source.stem, k)
         yield replace(found, ids=options.apply(found.ids))
@@ -118,8 +121,13 @@ def test_overrides_are_part_of_what_was_said(tmp_path):
     import_logs("toy", [folder], tmp_path / "c", options)
     frame = rows(open_corpus(tmp_path / "c"))
     assert set(frame["area"]) == {"hill"} and set(frame["period"]) == {"before"} and set(frame["av_version"]) == {"v9"}
-    with pytest.raises(CorpusError, match=r"'log0-0' of log0.toy is in the corpus already, from log0.toy"):
-        import_logs("toy", [folder], tmp_path / "c", replace(options, area="harbor"))
+    before = contents(tmp_path / "c")
+    other = replace(options, area="harbor")
+    with pytest.raises(CorpusError, match=r"log0.toy is in the corpus already, .* A new corpus is needed to change"):
+        import_logs("toy", [folder], tmp_path / "c", other)
+    result = import_logs("toy", [folder], tmp_path / "c", replace(other, skip_bad=True))
+    assert (result.n, result.n_done_before) == (0, 1) and "A new corpus is needed" in result.skipped[0]
+    assert contents(tmp_path / "c") == before
 
 
 def test_the_first_bad_thing_stops_an_import_and_leaves_nothing(tmp_path):
@@ -138,7 +146,65 @@ def test_skip_bad_keeps_the_good_ones_and_the_list(tmp_path):
     assert sorted(told) == sorted(result.skipped)
     corpus = open_corpus(tmp_path / "c")
     assert corpus.manifest.n_skipped == 4 and corpus.manifest.skipped == result.skipped
-    assert import_logs("toy", [folder], tmp_path / "c", ReadOptions(skip_bad=True)).n_done_before == 4
+    again = import_logs("toy", [folder], tmp_path / "c", ReadOptions(skip_bad=True))
+    assert again.n_done_before == 3 and len(again.skipped) == 3  # log3.toy gave nothing, so it is read again
+    assert sorted(open_corpus(tmp_path / "c").manifest.skipped) == sorted(corpus.manifest.skipped)
+
+
+def test_what_was_left_out_of_a_repaired_file_is_forgotten(tmp_path):
+    folder = logs(tmp_path / "logs", ["good", "broken", "broken"])
+    skip_bad = ReadOptions(skip_bad=True)
+    import_logs("toy", [folder], tmp_path / "c", skip_bad)
+    assert open_corpus(tmp_path / "c").manifest.n_skipped == 2
+    (folder / "log1.toy").write_text("good")
+    result = import_logs("toy", [folder], tmp_path / "c", skip_bad)
+    assert (result.n, result.n_done_before) == (3, 1)
+    manifest = open_corpus(tmp_path / "c", verify=True).manifest
+    assert manifest.n_skipped == 1 and manifest.skipped == ("log2.toy: is broken.",)
+    assert len(manifest.sources) == 3 and sum(entry.skipped for entry in manifest.sources.values()) == 1
+
+
+def test_an_import_that_gives_nothing_leaves_no_folder(tmp_path):
+    folder = logs(tmp_path / "logs", ["broken"])
+    for commit_s in (0.0, 10.0):
+        with pytest.raises(LogError, match=r"^The file gave no scenario: log0.toy: is broken\.$"):
+            list(import_steps("toy", [folder], tmp_path / "new" / "c", ReadOptions(skip_bad=True), commit_s=commit_s))
+        assert not (tmp_path / "new").exists()
+
+
+def test_work_is_committed_every_few_seconds_or_a_thousand_scenarios():
+    assert importing.COMMIT_S <= 5 and importing.COMMIT_SCENARIOS <= 1000
+    assert importing.import_steps.__kwdefaults__ == {"commit_scenarios": 1000, "commit_s": 5.0}
+
+
+def test_the_first_commit_comes_sooner(tmp_path, monkeypatch):
+    monkeypatch.setattr(importing, "FIRST_COMMIT_S", 0.0)
+    steps = import_steps("toy", [logs(tmp_path / "logs", ["good"] * 3)], tmp_path / "c", commit_s=60.0)
+    next(steps)
+    assert open_corpus(tmp_path / "c").n == PER_FILE
+    next(steps)
+    steps.close()
+    assert open_corpus(tmp_path / "c", verify=True).n == PER_FILE
+
+
+@pytest.mark.parametrize(("options", "part"), [
+    (ReadOptions(period="2026-W99"), "2026-W99 is no ISO week of 2026"),
+    (ReadOptions(period="2025-W53"), "no ISO week"),  # 2025 has 52, 2026 has 53
+    (ReadOptions(mapping=Path("m.toml")), "takes no mapping file"),
+])
+def test_options_that_cannot_be_meant(tmp_path, options, part):
+    with pytest.raises(LogError, match=part):
+        import_logs("toy", [logs(tmp_path / "logs", ["good"])], tmp_path / "c", options)
+    assert not (tmp_path / "c").exists()
+    import_logs("toy", [tmp_path / "logs"], tmp_path / "c", ReadOptions(period="2026-W53"))
+
+
+@pytest.mark.parametrize("flag", ["--area", "--period", "--version", "--corpus"])
+def test_empty_flags_are_refused(tmp_path, flag):
+    folder = logs(tmp_path / "logs", ["good"])
+    with pytest.raises(AVShiftError, match="empty"):
+        parse("import", "toy", folder, "--corpus", tmp_path / "c", flag, "")()
+    assert not (tmp_path / "c").exists()
 
 
 @pytest.mark.parametrize("committed", [True, False])
@@ -240,11 +306,22 @@ def test_ctrl_c_leaves_a_sound_corpus(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(importing.import_steps, "__kwdefaults__", {"commit_scenarios": 5, "commit_s": 10.0})
     with pytest.raises(SystemExit) as stop:
         parse("import", "toy", folder, "--corpus", tmp_path / "c")()
-    assert stop.value.code == 130 and "is sound" in capsys.readouterr().err
+    assert stop.value.code == 130 and "is sound and holds all that was committed: 12 s" in capsys.readouterr().err
     assert open_corpus(tmp_path / "c", verify=True).n == 12
     with create_or_open(tmp_path / "c"):  # the lock is free
         pass
     assert import_logs("toy", [folder], tmp_path / "c").n == 18
+
+
+def test_ctrl_c_before_the_first_commit_says_so(tmp_path, monkeypatch, capsys):
+    def interrupted(source, options):
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setitem(readers.READERS, "toy", replace(readers.READERS["toy"], read=interrupted))
+    with pytest.raises(SystemExit):
+        parse("import", "toy", logs(tmp_path / "logs", ["good"]), "--corpus", tmp_path / "c")()
+    assert f"nothing was committed to {tmp_path / 'c'} yet" in capsys.readouterr().err and not (tmp_path / "c").exists()
 
 
 # Commands ------------------------------------------------------------------------------------------------------------
@@ -257,9 +334,12 @@ def test_the_commands_print_and_write(tmp_path, capsys):
     out = capsys.readouterr().out
     assert ": 5; files: 2" in out and "log1.toy row 7" in out
     assert (tmp_path / "skipped.txt").read_text() == "log1.toy row 7: x is not a number.\n"
+    (folder / "log1.toy").unlink()
+    parse("import", "toy", folder, "--corpus", tmp_path / "c", "--area", "hill")()
+    assert ": 0; files: 1 (1 was in it already)." in capsys.readouterr().out
     parse("corpus", tmp_path / "c", "--json", tmp_path / "c.json")()
     out, summary = capsys.readouterr().out, json.loads((tmp_path / "c.json").read_text())
-    assert "5 scenarios" in out and "hill 5" in out and "warning: 1 scenarios or files were left out" in out
+    assert "5 scenarios" in out and "hill 5" in out and "warning: 1 scenario or file was left out" in out
     assert summary["n"] == 5 and summary["drives"] == 2 and summary["by"]["area"] == {"hill": 5}
     assert summary["metrics"]["ttc_min_s"]["version"] >= 1 and len(summary["warnings"]) >= 2
 

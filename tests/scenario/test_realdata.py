@@ -25,7 +25,7 @@ EXPLAINED = [  # what a reader of these logs has to know, and why
     r"have fewer than 200 scenarios or 10 drives",  # small samples of large sets
     r"come from states below 5 Hz in 1% of the scenarios",  # 23 % of Argoverse 1 is not at 10 Hz
     r"^Derived, because the log lacks it",
-    r"rest on typical sizes",  # Argoverse has no sizes, CommonRoad no heights
+    r"rest on typical sizes",  # Argoverse has no sizes
     r"are ready-made latents: they cannot be played back",
 ]
 

@@ -12,7 +12,7 @@ from avshift_core.scenario.measure.interaction import TTC_HORIZON_S, Interaction
 from avshift_core.scenario.measure.motion import EgoMotion
 from avshift_core.scenario.schema import ScenarioBatch
 
-MIN_RATE_HZ = 5.0  # below, TTC, DRAC and jerk miss half of short events or more (tests/scenario/test_metrics.py)
+MIN_RATE_HZ = 5.0  # below, TTC, DRAC and jerk miss half of short events or more (see the tests)
 HARD_BRAKE_MPS2 = -3.0
 MIN_HEADWAY_SPEED_MPS = 1.0  # in a standing queue a headway in seconds means nothing
 MIN_GAP_M = 0.1  # floor of the gap in DRAC; nearer, the cap of the metric rules anyway
@@ -111,8 +111,11 @@ def rate_per_hour(values: np.ndarray, duration_s: np.ndarray) -> float:
 
 
 def _rate(values, exposure):
-    total = float(np.sum(exposure))
-    return float(np.sum(values)) / total if total > 0 else float("nan")
+    """Sum over sum, of the scenarios that have both."""
+    values, exposure = np.asarray(values, float), np.asarray(exposure, float)
+    known = np.isfinite(values) & np.isfinite(exposure)
+    total = exposure[known].sum()
+    return float(values[known].sum() / total) if total > 0 else float("nan")
 
 
 def _largest(values: np.ndarray) -> np.ndarray:
@@ -176,7 +179,7 @@ METRICS: dict[str, Metric] = _registry(
            "Smallest distance between the ego's box and any other; 0 in contact.", lambda b, i: i.gap_min_m),
     Metric("collision", 1, "0/1", 1.0, False, True,
            "The ego's box overlaps another one at some step.", lambda b, i: i.gap_min_m <= 0),
-    Metric("hard_brake", 1, "0/1", 1.0, False, True,
+    Metric("hard_brake", 1, "0/1", 1.0, True, True,
            "Mean longitudinal acceleration over 0.4 s below -3 m/s2 at some step; no duration is required.",
            lambda b, i: (i.motion.acceleration_mps2 < HARD_BRAKE_MPS2).any(axis=1)),
     Metric("jerk_max_mps3", 1, "m/s3", 20.0, True, True,
@@ -185,8 +188,9 @@ METRICS: dict[str, Metric] = _registry(
            "Largest absolute speed x yaw rate.", lambda b, i: _largest(np.abs(i.motion.lateral_acceleration_mps2))),
     Metric("comfort_score", 1, "ratio", 5.0, True, True,
            "Largest ratio of acceleration, yaw or jerk to its nuPlan comfort bound; 1 is at a bound.", _comfort_score),
-    Metric("nuplan_uncomfortable", 1, "0/1", 1.0, True, True,
-           "One of nuPlan's comfort bounds is violated.", lambda score: score > 1, of_comfort=True),
+    Metric("comfort_bound_exceeded", 1, "0/1", 1.0, True, True,
+           "One of nuPlan's comfort bounds is exceeded, by our filters: not nuPlan's own score.",
+           lambda score: score > 1, of_comfort=True),
     Metric("discomfort", 1, "0/1", 1.0, True, True,
            "The comfort score exceeds the threshold, 1 unless the analyst moves it.",
            discomfort, of_comfort=True),

@@ -18,6 +18,7 @@ from avshift_core.scenario.readers.derive import (
     heading_of,
     velocity_of,
 )
+from avshift_core.scenario.readers.units import Declared
 from avshift_core.scenario.schema import DERIVABLE, EGO_SIZE, Ids, Road, Scenario, make_road
 
 ROAD_REACH_M = 120.0  # of the ego's path; beyond, no sensor of the logs at hand sees an agent
@@ -28,6 +29,7 @@ def build_scenario(
     *, where: str, ids: Ids, t_s, ego_xy, ego_valid=None, ego_heading=None, ego_speed=None, ego_acceleration=None,
     ego_size=None, agent_id, agent_xy, agent_valid, agent_heading=None, agent_speed=None, agent_type=None,
     agent_size=None, road: Sequence[tuple[np.ndarray, str, float]] = (), derived: Sequence[str] = (),
+    units: Declared = checks.AS_WRITTEN,
 ) -> Scenario:
     """Check and freeze one scenario; the origin moves to the ego's first valid position.
 
@@ -42,13 +44,14 @@ def build_scenario(
         agent_size: (A, 3) m; ego_size: (3,) m.
         road: (points (m, 2) in the log's coordinates, kind, speed limit in m/s or NaN); kept within 120 m of the ego.
         derived: names of DERIVABLE that the reader itself has derived.
+        units: what the analyst has declared, for advice in messages; values come converted.
     """
-    tracks = _tracks(where, t_s, ego_xy, ego_valid, agent_id, agent_xy, agent_valid)
+    tracks = _tracks(where, t_s, ego_xy, ego_valid, agent_id, agent_xy, agent_valid, units)
     lacking = set(derived)
-    heading = _headings(where, tracks, ego_heading, agent_heading, lacking)
-    speed = _speeds(where, tracks, ego_speed, agent_speed, lacking)
+    heading = _headings(where, tracks, ego_heading, agent_heading, lacking, units)
+    speed = _speeds(where, tracks, ego_speed, agent_speed, lacking, units)
     acceleration = _acceleration(where, tracks, speed[0], ego_acceleration, lacking)
-    types = _types(where, tracks, agent_type, ego_size, agent_size, lacking)
+    types = _types(where, tracks, agent_type, ego_size, agent_size, lacking, units)
     size = _sizes(tracks, types, ego_size, agent_size, lacking)
     states = np.concatenate([tracks.xy, wrap(heading)[..., None], speed[..., None]], axis=2)
     ego_valid, agents_valid = tracks.valid[0], tracks.valid[1:]
@@ -82,11 +85,11 @@ class _Tracks:
     origin: np.ndarray
 
 
-def _tracks(where, t_s, ego_xy, ego_valid, agent_id, agent_xy, agent_valid) -> _Tracks:
+def _tracks(where, t_s, ego_xy, ego_valid, agent_id, agent_xy, agent_valid, units) -> _Tracks:
     t_s, ego_xy = np.array(t_s, dtype=np.float64), np.asarray(ego_xy, dtype=np.float64)
     T = len(t_s)
     checks.check_times(where, t_s)
-    checks.check_duration(where, t_s)
+    checks.check_duration(where, t_s, units)
     t_s -= t_s[0]
     ego_valid = np.isfinite(ego_xy).all(axis=1) if ego_valid is None else np.array(ego_valid, dtype=bool)
     agent_valid = np.asarray(agent_valid, dtype=bool).reshape(-1, T)
@@ -99,7 +102,7 @@ def _tracks(where, t_s, ego_xy, ego_valid, agent_id, agent_xy, agent_valid) -> _
     xy = np.where(valid[..., None], np.concatenate([ego_xy[None], agent_xy]) - origin, 0.0)
     velocity = velocity_of(t_s, xy, valid)
     speed = np.hypot(velocity[..., 0], velocity[..., 1])
-    checks.check_motion(where, t_s, xy, valid, speed)
+    checks.check_motion(where, t_s, xy, valid, speed, units)
     checks.check_distances(where, agent_id, xy, valid)
     return _Tracks(t_s, xy, valid, velocity, speed, agent_id, kept, origin)
 
@@ -146,11 +149,11 @@ def _distance(points: np.ndarray, tails: np.ndarray, heads: np.ndarray) -> np.nd
     return nearest
 
 
-def _headings(where: str, tracks: _Tracks, ego_heading, agent_heading, lacking: set[str]) -> np.ndarray:
+def _headings(where: str, tracks: _Tracks, ego_heading, agent_heading, lacking: set[str], units) -> np.ndarray:
     """Headings (1 + A, T)."""
     given = _given_states(tracks, ego_heading, agent_heading)
     for who, rows in WHO.items():
-        checks.check_headings(where, who, given[rows], tracks.velocity[rows], tracks.valid[rows])
+        checks.check_headings(where, who, tracks.t_s, given[rows], tracks.velocity[rows], tracks.valid[rows], units)
     derived = heading_of(tracks.t_s, tracks.xy, tracks.valid, tracks.velocity)
     if np.isnan(derived[0]).all() and np.isnan(given[0][tracks.valid[0]]).any():
         known = given[0][tracks.valid[0] & ~np.isnan(given[0])]
@@ -163,11 +166,11 @@ def _headings(where: str, tracks: _Tracks, ego_heading, agent_heading, lacking: 
     return np.concatenate([ego, _complete(given[1:], derived[1:], tracks.valid[1:], "agent_heading", lacking)])
 
 
-def _speeds(where: str, tracks: _Tracks, ego_speed, agent_speed, lacking: set[str]) -> np.ndarray:
+def _speeds(where: str, tracks: _Tracks, ego_speed, agent_speed, lacking: set[str], units) -> np.ndarray:
     """Speeds (1 + A, T)."""
     given = _given_states(tracks, ego_speed, agent_speed)
     for who, rows in WHO.items():
-        checks.check_speeds(where, who, given[rows], tracks.speed[rows], tracks.valid[rows])
+        checks.check_speeds(where, who, tracks.t_s, given[rows], tracks.speed[rows], tracks.valid[rows], units)
     return np.concatenate([
         _complete(given[:1], tracks.speed[:1], tracks.valid[:1], "ego_speed", lacking),
         _complete(given[1:], tracks.speed[1:], tracks.valid[1:], "agent_speed", lacking),
@@ -183,13 +186,13 @@ def _acceleration(where: str, tracks: _Tracks, speed, ego_acceleration, lacking:
     return acceleration
 
 
-def _types(where: str, tracks: _Tracks, agent_type, ego_size, agent_size, lacking: set[str]) -> np.ndarray:
+def _types(where: str, tracks: _Tracks, agent_type, ego_size, agent_size, lacking: set[str], units) -> np.ndarray:
     """Types (A,)."""
     types = np.full(len(tracks.kept), -1) if agent_type is None else np.asarray(agent_type).reshape(-1)
     types = types[tracks.kept].astype(np.int8)
     ego, agents = _given_sizes(tracks, ego_size, agent_size)
-    checks.check_sizes(where, "the ego", ego, np.zeros(1, dtype=np.int8))
-    checks.check_sizes(where, "the agents", agents, types)
+    checks.check_sizes(where, "the ego", ego, np.zeros(1, dtype=np.int8), units)
+    checks.check_sizes(where, "the agents", agents, types, units)
     unknown = types < 0
     if unknown.any():
         lacking.add("agent_type")
@@ -199,11 +202,12 @@ def _types(where: str, tracks: _Tracks, agent_type, ego_size, agent_size, lackin
 
 
 def _sizes(tracks: _Tracks, types, ego_size, agent_size, lacking: set[str]) -> np.ndarray:
-    """Sizes (1 + A, 3)."""
+    """Sizes (1 + A, 3); a height alone is filled without a mark, since nothing is computed from it."""
     ego, agents = _given_sizes(tracks, ego_size, agent_size)
+    counts = np.array([True, True, False])
     return np.concatenate([
-        _complete(ego, np.array([EGO_SIZE]), np.ones_like(ego, dtype=bool), "ego_size", lacking),
-        _complete(agents, default_sizes(types), np.ones_like(agents, dtype=bool), "agent_size", lacking),
+        _complete(ego, np.array([EGO_SIZE]), counts, "ego_size", lacking),
+        _complete(agents, default_sizes(types), counts, "agent_size", lacking),
     ])
 
 

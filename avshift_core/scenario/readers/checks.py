@@ -6,12 +6,12 @@ import numpy as np
 
 from avshift_core.errors import LogError
 from avshift_core.scenario.measure.geometry import wrap
+from avshift_core.scenario.readers.units import WORDS, Declared, listed, sentence
 from avshift_core.scenario.schema import AGENT_TYPES
 
 MIN_DURATION_S = 1.0  # shorter records hold no manoeuvre, and no acceleration could be told from noise
 MAX_DURATION_S = 3600.0
 MAX_STEP_S = 5.0  # median; a log with a state every 5 s holds no trajectory
-TIME_UNITS = (("milliseconds", 1e3), ("microseconds", 1e6), ("nanoseconds", 1e9))
 PLAUSIBLE_STEP_S = (0.004, 4.0)  # 250 Hz to one state in 4 s
 MAX_SPEED_MPS = 75.0  # 270 km/h by positions and times, most of the time
 MAX_JUMP_M, MAX_JUMP_MPS = 20.0, 100.0  # between two states of the ego
@@ -20,20 +20,16 @@ MAX_ACCELERATION_MPS2 = 1000.0  # 100 g, beyond any crash
 MAX_COORDINATE_M = 1e10  # no map has it, not even in millimetres
 MAX_DISTANCE_M = 10_000.0  # no sensor sees so far, and float32 keeps a millimetre up to there
 LENGTH_UNITS = (("feet", 3.2808), ("inches", 39.37), ("centimetres", 100.0), ("millimetres", 1000.0))
-SPEED_RATIOS = (  # reported speed over that from positions and times -> what that tells
-    (3.6, "it seems that speeds are in km/h; convert them to m/s (divide by 3.6)"),
-    (3.2808, "it seems that speeds are in ft/s; convert them to m/s (divide by 3.281)"),
-    (2.2369, "it seems that speeds are in mph; convert them to m/s (divide by 2.237)"),
-    (1.9438, "it seems that speeds are in knots; convert them to m/s (divide by 1.944)"),
-    (100.0, "it seems that speeds are in cm/s; convert them to m/s (divide by 100)"),
-    (0.3048, "it seems that positions are in feet; convert them to metres (multiply by 0.3048)"),
-    (0.01, "it seems that positions are in centimetres; convert them to metres (divide by 100)"),
-    (0.001, "it seems that positions are in millimetres, or times in ms; convert them to metres and seconds"),
-    (1000.0, "it seems that times are in milliseconds, or positions in km; convert them to seconds and metres"),
-)
-RATIO_TOLERANCE = 0.04  # ft/s and km/h lie 9 % apart
 RATIO_RANGE = (0.55, 1.8)  # medians of right but noisy logs stay well inside
+STABLE_RATIO_RANGE = (1 / 1.2, 1.2)  # where speeds are well measured; medians of the logs at hand are 0.95 to 1.04
+MAX_RATIO_SPREAD = 0.15  # between quartiles, relative; noisy logs reach 1
+MAX_OFFSET_RAD, MAX_OFFSET_SPREAD_RAD = np.radians(10), np.radians(6)  # medians of the logs at hand are below 2
+FITS_RAD, FAR_OFF_RAD = 0.1, 0.5  # taken for degrees, the noise of any heading along an axis shrinks to nothing
+STRAIGHT_RADPS = 0.1  # in tighter turns the direction of motion differs from the heading
+EDGE_S = 0.45  # at its ends a track gives one-sided velocities
+MIN_MEASURED_STATES, MIN_MEASURED_S = 8, 1.0
 MOVING_MPS, MIN_MOVING_STATES = 3.0, 10
+AS_WRITTEN = Declared()
 
 
 def check_times(where: str, t_s: np.ndarray) -> None:
@@ -50,19 +46,20 @@ def check_times(where: str, t_s: np.ndarray) -> None:
                        f"step {i}. Sort the log by time, or cut it there if these are two drives.")
 
 
-def check_duration(where: str, t_s: np.ndarray) -> None:
+def check_duration(where: str, t_s: np.ndarray, units: Declared = AS_WRITTEN) -> None:
     """Refuse records that are too short, and times that are not in seconds."""
     if len(t_s) < 2:
         raise LogError(f"{where} holds {len(t_s)} time step{'' if len(t_s) == 1 else 's'}; at least 2 are needed.")
     step, duration = float(np.median(np.diff(t_s))), float(t_s[-1] - t_s[0])
     if step > MAX_STEP_S:
-        units = [name for name, factor in TIME_UNITS if PLAUSIBLE_STEP_S[0] <= step / factor <= PLAUSIBLE_STEP_S[1]]
-        unit = f"; times seem to be in {' or '.join(units)}" if units else ""
-        raise LogError(f"{where}: states are {step:,.6g} s apart, and at most {MAX_STEP_S:g} s make a trajectory"
-                       f"{unit}. Convert times to seconds.")
+        likely = units.time_units(step, PLAUSIBLE_STEP_S)
+        seems = f"; times seem to be in {listed([WORDS[unit] for unit in likely])}" if likely else ""
+        advice = units.advice(("time", likely[0])) if likely else "convert times to seconds"
+        raise LogError(f"{where}: states are {step:,.10g} s apart, and at most {MAX_STEP_S:g} s make a trajectory"
+                       f"{seems}. {sentence(advice)}.")
     if duration > MAX_DURATION_S:
-        raise LogError(f"{where} lasts {duration:,.6g} s; at most {MAX_DURATION_S:,.0f} s make a scenario. Cut it into "
-                       "windows, and give its times in seconds.")
+        raise LogError(f"{where} lasts {duration:,.10g} s; at most {MAX_DURATION_S:,.0f} s make a scenario. Cut it "
+                       "into windows, and give its times in seconds.")
     if duration < MIN_DURATION_S:
         raise LogError(f"{where} lasts {duration:.3g} s; at least {MIN_DURATION_S:g} s are needed. If it is longer, "
                        "give its times in seconds.")
@@ -95,16 +92,17 @@ def check_distances(where: str, agent_id: np.ndarray, xy: np.ndarray, valid: np.
                        f"at step {i}. Give ego and agents in the same coordinates, in metres.")
 
 
-def check_motion(where: str, t_s: np.ndarray, xy: np.ndarray, valid: np.ndarray, speed: np.ndarray) -> None:
+def check_motion(where: str, t_s, xy, valid, speed, units: Declared = AS_WRITTEN) -> None:
     """Refuse positions and times that no road user can have; `speed` is the one that they give, row 0 is the ego."""
     who, fast = "the ego moves", float(np.quantile(speed[0, valid[0]], 0.9))
     if fast <= MAX_SPEED_MPS and valid[1:].any():
         who, fast = "most agents move", float(np.median(speed[1:][valid[1:]]))
     if fast > MAX_SPEED_MPS:
-        unit = next((f"positions seem to be in {name}" for name, factor in LENGTH_UNITS
-                     if name != "inches" and fast / factor <= 0.8 * MAX_SPEED_MPS), "the times seem to be wrong")
-        raise LogError(f"{where}: by positions and times, {who} at {fast:,.0f} m/s; {unit}. Convert positions to "
-                       "metres and times to seconds.")
+        seems, advice = next((
+            (f"positions seem to be in {name}", units.length_advice("position", factor)) for name, factor in
+            LENGTH_UNITS if name != "inches" and fast / factor <= 0.8 * MAX_SPEED_MPS
+        ), ("the times seem to be wrong", "convert positions to metres and times to seconds"))
+        raise LogError(f"{where}: by positions and times, {who} at {fast:,.0f} m/s; {seems}. {sentence(advice)}.")
     steps = np.flatnonzero(valid[0])
     way = np.hypot(*np.diff(xy[0, steps], axis=0).T)
     bad = np.flatnonzero((way > MAX_JUMP_M) & (way > MAX_JUMP_MPS * np.diff(t_s[steps])))
@@ -113,22 +111,35 @@ def check_motion(where: str, t_s: np.ndarray, xy: np.ndarray, valid: np.ndarray,
                        f"{steps[bad[0] + 1]}. Cut the log there, or leave the wrong states out.")
 
 
-def check_speeds(where: str, who: str, reported: np.ndarray, speed: np.ndarray, valid: np.ndarray) -> None:
+def check_speeds(where: str, who: str, t_s, reported, speed, valid, units: Declared = AS_WRITTEN) -> None:
     """Refuse reported speeds (A, T), NaN where unknown, that `speed` from positions and times cannot explain."""
     known = valid & ~np.isnan(reported)
     if np.isinf(reported[known]).any():
         raise LogError(f"{where}: a speed of {who} is infinite. Give a number in m/s, or leave it empty.")
-    moving = known & (np.maximum(speed, np.abs(reported)) >= MOVING_MPS)
-    if moving.sum() >= MIN_MOVING_STATES:
-        ratio = float(np.median(np.maximum(np.abs(reported[moving]), 1e-6) / np.maximum(speed[moving], 1e-6)))
-        if not RATIO_RANGE[0] <= ratio <= RATIO_RANGE[1]:
-            hint = next((text for factor, text in SPEED_RATIOS if abs(ratio / factor - 1) <= RATIO_TOLERANCE),
-                        "check the units: speeds in m/s, positions in metres and times in seconds are needed")
-            raise LogError(f"{where}: speeds of {who} are {ratio:.3g} times what positions and times give; {hint}.")
+    ratio = _speed_ratio(t_s, np.abs(reported), speed, valid, known)
+    if ratio is not None:
+        raise LogError(f"{where}: speeds of {who} are {ratio:.4g} times what positions and times give; "
+                       f"{units.explain_ratio(ratio)}.")
     top = float(np.abs(reported[known]).max(initial=0.0))
     if top > MAX_REPORTED_MPS:
         raise LogError(f"{where}: a speed of {who} is {top:,.0f} m/s; no road user is faster than "
                        f"{MAX_REPORTED_MPS:g} m/s. Give speeds in m/s, and none where it is not known.")
+
+
+def _speed_ratio(t_s, reported, speed, valid, known) -> float | None:
+    """Median of reported speed over that from positions, if it is off: far off, or a little but all the time."""
+    moving = known & (np.maximum(speed, reported) >= MOVING_MPS)
+    if moving.sum() >= MIN_MOVING_STATES:
+        ratio = float(np.median(np.maximum(reported[moving], 1e-6) / np.maximum(speed[moving], 1e-6)))
+        if not RATIO_RANGE[0] <= ratio <= RATIO_RANGE[1]:
+            return ratio
+    measured = known & (speed >= MOVING_MPS) & _inside_of_tracks(t_s, valid)
+    if _enough(t_s, measured):
+        low, ratio, high = np.quantile(reported[measured] / speed[measured], [0.25, 0.5, 0.75])
+        off = not STABLE_RATIO_RANGE[0] <= ratio <= STABLE_RATIO_RANGE[1]
+        if off and high - low <= MAX_RATIO_SPREAD * ratio:
+            return float(ratio)
+    return None
 
 
 def check_acceleration(where: str, acceleration: np.ndarray, valid: np.ndarray) -> None:
@@ -139,30 +150,51 @@ def check_acceleration(where: str, acceleration: np.ndarray, valid: np.ndarray) 
                        f"{MAX_ACCELERATION_MPS2:g} is possible. Give m/s2, or leave it empty where it is not known.")
 
 
-def check_headings(where: str, who: str, heading, velocity, valid) -> None:
+def check_headings(where: str, who: str, t_s, heading, velocity, valid, units: Declared = AS_WRITTEN) -> None:
     """Refuse headings (A, T) in degrees or clockwise from north, told by their range and by the direction of motion."""
     known = valid & ~np.isnan(heading)
     if np.isinf(heading[known]).any():
         raise LogError(f"{where}: a heading of {who} is infinite. Give a number in radians, or leave it empty.")
-    moving = known & (np.hypot(velocity[..., 0], velocity[..., 1]) >= MOVING_MPS)
-    direction, given = np.arctan2(velocity[moving][:, 1], velocity[moving][:, 0]), heading[moving]
-    enough = moving.sum() >= MIN_MOVING_STATES
-    largest = float(np.abs(heading[known]).max(initial=0.0))
-    if enough and _off(given, direction) < min(0.3, _off(np.radians(given), direction) + 0.05):
+    straight = known & _fast_and_straight(t_s, velocity, valid)
+    direction, given = np.arctan2(velocity[straight][:, 1], velocity[straight][:, 0]), heading[straight]
+    enough = _enough(t_s, straight)
+    if enough and _off(given, direction) < min(MAX_OFFSET_RAD, _off(np.radians(given), direction) + 0.05):
         return
+    largest = float(np.abs(heading[known]).max(initial=0.0))
     if largest > 2 * np.pi + 0.5:
+        largest = float(np.abs(units.raw_heading(heading[known])).max())
+        if units.unit("angle") == "deg":
+            raise LogError(f"{where}: headings of {who} reach {largest:.4g}, more than a full turn of 360 degrees, and "
+                           "do not fit the direction of motion. Correct them, or leave them empty.")
         raise LogError(f"{where}: headings of {who} reach {largest:.4g}, more than a full turn of 6.28 rad; they "
-                       "seem to be in degrees. Convert them to radians (multiply by pi / 180).")
-    if enough and _off(given, direction) > 0.5 and _off(given + np.pi, direction) > 0.5:
-        for text, other in (("in degrees. Convert them to radians (multiply by pi / 180)", np.radians(given)),
-                            ("clockwise from north. Convert them to counter-clockwise from the x axis (pi / 2 - "
-                             "heading)", np.pi / 2 - given)):
-            if _off(other, direction) < 0.1:
-                raise LogError(f"{where}: headings of {who} do not fit the direction of motion, which they do if they "
-                               f"are {text}.")
+                       f"seem to be in degrees. {sentence(units.advice(('angle', 'deg')))}.")
+    backwards = enough and _off(given + np.pi, direction) < MAX_OFFSET_RAD and straight.any(axis=1).sum() == 1
+    if enough and not backwards:  # a single vehicle may back up
+        _check_offset(where, who, given, direction, units)
 
 
-def check_sizes(where: str, who: str, size: np.ndarray, agent_type: np.ndarray) -> None:
+def _check_offset(where: str, who: str, given: np.ndarray, direction: np.ndarray, units: Declared) -> None:
+    """Refuse headings (n,) that would fit the direction of motion in another unit, or are off by a fixed angle."""
+    as_given = _off(given, direction)
+    fits = {changes: _off(other, direction) for changes, other in units.other_headings(given)
+            if ("angle", "deg") not in changes or as_given > FAR_OFF_RAD}
+    fits = {changes: off for changes, off in fits.items() if off < min(FITS_RAD, as_given / 2)}
+    if fits:  # along x, 1.57 clockwise from north would fit as degrees as well, but few logs hold such small degrees
+        best = min(fits, key=lambda changes: (("angle", "deg") in changes, fits[changes]))
+        seems = " and ".join(("in " if kind == "angle" else "") + WORDS[unit] for kind, unit in best)
+        raise LogError(f"{where}: headings of {who} do not fit the direction of motion, which they do if they are "
+                       f"{seems}. {sentence(units.advice(*best))}.")
+    off = wrap(given - direction)
+    middle = np.angle(np.exp(1j * off).mean())
+    low, rest, high = np.quantile(wrap(off - middle), [0.25, 0.5, 0.75])
+    if abs(wrap(middle + rest)) > MAX_OFFSET_RAD and high - low < MAX_OFFSET_SPREAD_RAD:
+        order = "clockwise from north, or in degrees" if units.unit("angle") == "rad" else "clockwise from north"
+        raise LogError(f"{where}: headings of {who} are {np.degrees(wrap(middle + rest)):+.0f} degrees off the "
+                       f"direction of motion, all the time. They may be {order}, or measured from another axis; "
+                       "counter-clockwise from the x axis is needed.")
+
+
+def check_sizes(where: str, who: str, size, agent_type, units: Declared = AS_WRITTEN) -> None:
     """Refuse sizes (A, 3), NaN where unknown, that are negative, infinite or in another unit, told by those of cars."""
     if np.isinf(size).any() or (size < 0).any():
         raise LogError(f"{where}: a size of {who} is {size[np.isinf(size) | (size < 0)][0]:g}. Give metres, or leave "
@@ -172,10 +204,32 @@ def check_sizes(where: str, who: str, size: np.ndarray, agent_type: np.ndarray) 
     if length > 9 or width > 3.2:
         for name, factor in LENGTH_UNITS:
             if (np.isnan(length) or 3 <= length / factor <= 6.5) and (np.isnan(width) or 1.4 <= width / factor <= 2.8):
-                raise LogError(f"{where}: cars among {who} are {length:.4g} long and {width:.4g} wide (median); sizes "
-                               f"seem to be in {name}. Convert them to metres, and positions too if they are the same.")
+                said = " and ".join(f"{v:.4g} {k}" for v, k in ((length, "long"), (width, "wide")) if not np.isnan(v))
+                cars = "the ego is" if who == "the ego" else f"cars among {who} are (median)"
+                raise LogError(f"{where}: {cars} {said}; sizes seem to be in {name}. "
+                               f"{sentence(units.length_advice('size', factor))}, and look at positions too.")
     if np.nanmax(size, initial=0.0) > 100:
         raise LogError(f"{where}: a size of {who} is {np.nanmax(size):,.0f} m. Convert sizes to metres.")
+
+
+def _inside_of_tracks(t_s: np.ndarray, valid: np.ndarray) -> np.ndarray:
+    """States (A, T) with at least 0.45 s of their track on both sides."""
+    first = np.where(valid, t_s, np.inf).min(axis=1, initial=np.inf)
+    last = np.where(valid, t_s, -np.inf).max(axis=1, initial=-np.inf)
+    return valid & (t_s - first[:, None] >= EDGE_S) & (last[:, None] - t_s >= EDGE_S)
+
+
+def _fast_and_straight(t_s: np.ndarray, velocity: np.ndarray, valid: np.ndarray) -> np.ndarray:
+    """States (A, T) whose direction of motion is that of the vehicle, for velocities (A, T, 2)."""
+    along = velocity[..., 0] + 1j * velocity[..., 1]
+    turned = np.zeros(valid.shape)
+    turned[:, 1:-1] = np.abs(np.angle(along[:, 2:] * along[:, :-2].conj())) / (t_s[2:] - t_s[:-2])
+    return _inside_of_tracks(t_s, valid) & (np.abs(along) >= MOVING_MPS) & (turned <= STRAIGHT_RADPS)
+
+
+def _enough(t_s: np.ndarray, states: np.ndarray) -> bool:
+    n = states.sum()
+    return n >= MIN_MEASURED_STATES and n * np.median(np.diff(t_s)) >= MIN_MEASURED_S
 
 
 def _off(heading: np.ndarray, direction: np.ndarray) -> float:

@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from avshift_core.errors import LogError
+from avshift_core.scenario.readers.units import listed
 from avshift_core.scenario.schema import UNKNOWN, Ids, iso_week
 
 MAX_MEMBER_BYTES = 2 * 1024**3  # a larger member is no log of a few seconds but a bomb
@@ -53,12 +54,12 @@ class ReadOptions:
         period = self.period or (ids.period if ids.period != UNKNOWN else iso_week(ids.day))
         return replace(ids, area=self.area or ids.area, period=period, av_version=self.version or ids.av_version)
 
-    def leave_out(self, error: LogError) -> None:
-        """Tell that something is left out; raise it unless the analyst asked to go on."""
+    def leave_out(self, error: LogError, what: str = "") -> None:
+        """Tell that something (`what`: drive 'd1') is left out; raise it unless the analyst asked to go on."""
         if not self.skip_bad:
             raise error from None
         if self.on_skip is not None:
-            self.on_skip(str(error))
+            self.on_skip(f"{error} All of {what} is left out." if what else str(error))
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ class Source:
 
 def find_sources(path: str | Path, suffix: str | tuple[str, ...]) -> list[Source]:
     """All files with this suffix, or one of these: the file itself, those below a folder, or in a zip archive."""
-    path, called = Path(path), suffix if isinstance(suffix, str) else " or ".join(suffix)
+    path, called = Path(path), suffix if isinstance(suffix, str) else listed(suffix)
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith("._"))
         found = [Source(file) for file in files if file.name.lower().endswith(suffix)]

@@ -20,12 +20,14 @@ from avshift_core.scenario.readers.tabular import (
     checked_hour,
     column_names,
     frames_by,
+    number_advice,
     numbers,
     read_mapping,
     require,
     table_sources,
     texts,
 )
+from avshift_core.scenario.readers.units import UNITS, Declared, plain
 from avshift_core.scenario.readers.windows import cut_windows
 from avshift_core.scenario.schema import AGENT_TYPES, ID_FIELDS, UNKNOWN, Ids, Scenario
 
@@ -37,23 +39,13 @@ LABELS = ("agent_id", "type", "is_ego", "scenario_id", "drive_id", "vehicle_id",
           "av_version", "category")
 COLUMNS = {**STATES, **{name: name for name in LABELS}, "hour": "hour"}
 NEEDED = ("time", "agent_id", "x", "y")
-LENGTHS = {"m": 1.0, "cm": 0.01, "mm": 0.001, "km": 1000.0, "ft": 0.3048}
-UNITS = {  # kind of unit -> its names and factors to ours
-    "position": LENGTHS, "size": LENGTHS,
-    "speed": {"mps": 1.0, "kmh": 1 / 3.6, "mph": 0.44704, "ftps": 0.3048, "knots": 1852 / 3600},
-    "acceleration": {"mps2": 1.0, "ftps2": 0.3048, "g": 9.80665},
-    "angle": {"rad": 1.0, "deg": np.pi / 180},
-    "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "iso": 1.0},
-    "heading": {"math": 1.0, "compass": 1.0},  # counter-clockwise from +x, or clockwise from +y (north)
-}
-UNIT_OF = {"time": "time", "x": "position", "y": "position", "heading": "angle", "speed": "speed",
-           "acceleration": "acceleration", "length": "size", "width": "size", "height": "size"}
 SYNONYMS = {"vehicle": "car", "van": "car", "cyclist": "bicycle", "motorcyclist": "motorcycle", "riderless_bicycle":
             "static", "background": "static", "unknown": ""}
 SECTIONS = {"columns": tuple(COLUMNS), "units": tuple(UNITS), "ego": ("id", "column", "value"), "types": None,
             "options": ("sort",)}
 MAX_TIME_S = 1e12  # 30,000 years; seconds since 1970 are at 1.8e9
 MAX_CELLS, MAX_CELLS_A_ROW = 1_000_000, 50  # of agents x times; beyond, every agent has a clock of its own
+PART_IDS = {"scenario_id": "scenario", "drive_id": "drive"}
 YES, NO = ("true", "1", "yes"), ("false", "0", "no", "")
 
 
@@ -63,17 +55,15 @@ class TableMapping:
 
     Attributes:
         columns: name of ours (keys of COLUMNS) -> column of the table, for those that it has.
-        factor: name of ours -> factor to our unit; time_iso: times are dates with a time.
-        compass: headings are clockwise from +y.
+        units: as declared; time_iso: times are dates with a time.
         ego: ("id", id), ("column", column, value) or ("flag",).
         types: the log's names of agent types in lower case -> ours, "" for unknown.
         sort: rows may come in any order of time.
     """
 
     columns: dict[str, str]
-    factor: dict[str, float]
+    units: Declared
     time_iso: bool
-    compass: bool
     ego: tuple[str, ...]
     types: dict[str, str]
     sort: bool
@@ -111,10 +101,16 @@ def read(source: Source, options: ReadOptions) -> Iterator[Scenario]:
     seen: set[str] = set()
     for frame in frames_by(source, key, columns, text):
         try:
-            for part in _scenario_parts(source, _rows(source, frame, mapping), seen):
-                yield from _scenarios(source, part, mapping, options)
+            parts = list(_scenario_parts(source, _rows(source, frame, mapping), seen))
         except LogError as error:
-            options.leave_out(error)
+            kind = "drive" if "drive_id" in mapping.columns else "scenario"
+            options.leave_out(error, f"{kind} '{frame[key].iloc[0]}'" if key else source.label)
+            continue
+        for part in parts:
+            try:
+                yield from _scenarios(source, part, mapping, options)
+            except LogError as error:
+                options.leave_out(error, _called(source, part))
 
 
 def table_mapping(source: Source, path: Path | None) -> TableMapping:
@@ -138,8 +134,7 @@ def table_mapping(source: Source, path: Path | None) -> TableMapping:
     if wrong is not None:
         raise LogError(f"The mapping file maps a type to '{wrong}'; known are {', '.join(AGENT_TYPES)}.")
     return TableMapping(
-        columns, {name: UNITS[kind][units[kind]] if name in named else 1.0 for name, kind in UNIT_OF.items()},
-        time_iso=units["time"] == "iso", compass=units["heading"] == "compass" and "heading" in named,
+        columns, Declared(units, frozenset(named), columns), time_iso=units["time"] == "iso",
         ego=_ego_rule(source, raw["ego"], found, columns), sort=raw["options"].get("sort") is True,
         types={name: name for name in AGENT_TYPES} | SYNONYMS | types,
     )
@@ -161,9 +156,9 @@ def _ego_rule(source: Source, ego: dict, found: list[str], columns: dict[str, st
 def _rows(source: Source, frame: pd.DataFrame, mapping: TableMapping) -> _Rows:
     t_s, clock = _times(source, frame, mapping)
     with np.errstate(over="ignore"):  # inf, which is refused with its row
-        values = {name: numbers(source, frame, mapping.columns[name]) * mapping.factor[name]
+        values = {name: numbers(source, frame, mapping.columns[name], name in NEEDED) * mapping.units.factor_of(name)
                   for name in STATES if name in mapping.columns and name != "time"}
-    if mapping.compass and "heading" in values:
+    if mapping.units.unit("heading") == "compass" and "heading" in values:
         values["heading"] = np.pi / 2 - values["heading"]
     if "hour" in mapping.columns:
         values["hour"] = numbers(source, frame, mapping.columns["hour"])
@@ -191,11 +186,12 @@ def _times(source: Source, frame: pd.DataFrame, mapping: TableMapping) -> tuple[
                            "2026-03-02T14:05:00.1.") from None
         t_s, clock = np.where(stamps.isna(), np.nan, stamps.asi8 / 1e9), stamps.tz or UTC
     else:
-        t_s = numbers(source, frame, column) * mapping.factor["time"]
+        t_s = numbers(source, frame, column, needed=True) * mapping.units.factor_of("time")
     bad = np.flatnonzero(~(np.abs(t_s) <= MAX_TIME_S))
     if len(bad):
-        row, said = frame.index[bad[0]], str(frame[column].iloc[bad[0]])
-        raise LogError(f"{source.label}, row {row}: '{column}' is '{said:.40}'. Every row needs a time.")
+        cell = frame[column].iloc[bad[0]]
+        fault = mapping.units.time_fault("" if pd.isna(cell) else str(cell), t_s[bad[0]])
+        raise LogError(f"{source.label}, row {frame.index[bad[0]]}: '{column}' is {fault}.")
     return np.round(t_s, 6), clock  # 0.1 + 0.2 and 0.3 are one time
 
 
@@ -219,8 +215,8 @@ def _check_order(source: Source, rows: _Rows) -> None:
     if back.any():
         a, b = order[np.flatnonzero(back)[0] + np.arange(2)]
         raise LogError(f"{source.label}, row {rows.row[b]}: time runs backwards for agent "
-                       f"'{rows.labels['agent_id'][b]}', from {rows.t_s[a]:.6g} s to {rows.t_s[b]:.6g} s. If the rows "
-                       "are only out of order, say so in a mapping file: [options] sort = true.")
+                       f"'{rows.labels['agent_id'][b]}', from {plain(rows.t_s[a])} s to {plain(rows.t_s[b])} s. "
+                       "If the rows are only out of order, say so in a mapping file: [options] sort = true.")
 
 
 def _scenario_parts(source: Source, rows: _Rows, seen: set[str]) -> Iterator[_Rows]:
@@ -243,9 +239,14 @@ def _scenario_parts(source: Source, rows: _Rows, seen: set[str]) -> Iterator[_Ro
         yield rows.take(np.flatnonzero(codes == k))
 
 
+def _called(source: Source, rows: _Rows) -> str:
+    """What messages call these rows: drive 'd1', or the file where it has no ids."""
+    return next((f"{kind} '{rows.labels[k][0]}'" for k, kind in PART_IDS.items() if k in rows.labels), source.label)
+
+
 def _scenarios(source: Source, rows: _Rows, mapping: TableMapping, options: ReadOptions) -> Iterator[Scenario]:
-    name = next((rows.labels[k][0] for k in ("scenario_id", "drive_id") if k in rows.labels), source.stem)
-    where = f"{source.label}, {name}" if name != source.stem else source.label
+    name = next((rows.labels[k][0] for k in PART_IDS if k in rows.labels), source.stem)
+    where = source.label if (called := _called(source, rows)) == source.label else f"{source.label}, {called}"
     ego = np.unique(rows.agent[rows.labels["ego"]])
     if len(ego) != 1:
         ids = sorted({str(i) for i in rows.labels["agent_id"][rows.labels["ego"]]})
@@ -256,7 +257,7 @@ def _scenarios(source: Source, rows: _Rows, mapping: TableMapping, options: Read
     first, last = rows.t_s[of_ego].min(), rows.t_s[of_ego].max()
     inside = (rows.t_s >= first) & (rows.t_s <= last)
     times = np.unique(rows.t_s[inside])
-    check_duration(where, times)
+    check_duration(where, times, mapping.units)
     whole = "scenario_id" in rows.labels
     for window in [slice(0, len(times))] if whole else cut_windows(times, where=where):
         t_s = times[window]
@@ -296,7 +297,7 @@ def _scenario(where: str, ids: Ids, rows: _Rows, ego: int, t_s: np.ndarray, mapp
         ego_speed=of("speed", me), ego_acceleration=of("acceleration", me), ego_size=size[me],
         agent_id=rows.labels["agent_id"][first_row][others].astype(str), agent_xy=xy[others],
         agent_valid=there[others], agent_heading=of("heading", others), agent_speed=of("speed", others),
-        agent_type=types[others], agent_size=size[others],
+        agent_type=types[others], agent_size=size[others], units=mapping.units,
     )
 
 
@@ -305,14 +306,15 @@ def _check_rows(where: str, rows: _Rows, cell: np.ndarray, mapping: TableMapping
     for name, values in rows.values.items():
         bad = np.flatnonzero(np.isinf(values) | (np.isnan(values) & (name in ("x", "y"))))
         if len(bad):
-            raise LogError(f"{where}, row {rows.row[bad[0]]}: '{mapping.columns[name]}' is {values[bad[0]]:g}. Give a "
-                           "number, or leave the row out.")
+            said = "empty" if np.isnan(values[bad[0]]) else f"{values[bad[0]]:g}"
+            raise LogError(f"{where}, row {rows.row[bad[0]]}: '{mapping.columns[name]}' is {said}. "
+                           f"{number_advice(name in NEEDED)}")
     order = np.argsort(cell, kind="stable")
     same = np.flatnonzero(np.diff(cell[order]) == 0)
     if len(same):
         a, b = order[same[0]:same[0] + 2]
         raise LogError(f"{where}: rows {rows.row[a]} and {rows.row[b]} are both of agent "
-                       f"'{rows.labels['agent_id'][a]}' at {rows.t_s[a]:.6g} s. Leave one of them out.")
+                       f"'{rows.labels['agent_id'][a]}' at {plain(rows.t_s[a])} s. Leave one of them out.")
 
 
 def _types(where: str, rows: _Rows, agent: np.ndarray, n: int, mapping: TableMapping) -> np.ndarray:

@@ -70,6 +70,7 @@ def column_names(source: Source) -> list[str]:
         if _is_csv(source):
             with source.open() as file:
                 names = [str(name) for name in pd.read_csv(file, nrows=0).columns]
+            _check_separator(source, names)
         else:
             with source.open() as file:
                 parquet = pq.ParquetFile(file)
@@ -83,6 +84,14 @@ def column_names(source: Source) -> list[str]:
     if twice:
         raise LogError(f"{source.label} has two columns '{twice[0]}'. Rename one of them.")
     return names
+
+
+def _check_separator(source: Source, names: list[str]) -> None:
+    other = next((mark for mark in (";", "\t", "|") if len(names) == 1 and mark in names[0]), None)
+    if other:
+        mark = "tabs" if other == "\t" else f"'{other}'"
+        raise LogError(f"{source.label} is separated by {mark}; commas are needed, and points in numbers. Save it "
+                       "again so, or as Parquet.")
 
 
 def read_frame(source: Source, columns: Sequence[str], text: Sequence[str] = ()) -> pd.DataFrame:
@@ -151,7 +160,7 @@ def _to_pandas(table: pa.Table) -> pd.DataFrame:
     return table.to_pandas(ignore_metadata=True)
 
 
-def numbers(source: Source, frame: pd.DataFrame, column: str) -> np.ndarray:
+def numbers(source: Source, frame: pd.DataFrame, column: str, needed: bool = False) -> np.ndarray:
     """A column as float64, NaN where it is empty; anything else than a number is refused with its row."""
     series = frame[column]
     try:
@@ -164,8 +173,13 @@ def numbers(source: Source, frame: pd.DataFrame, column: str) -> np.ndarray:
     if len(wrong):
         row = wrong[0]
         raise LogError(f"{source.label}, row {frame.index[row]}: '{column}' is '{series.iloc[row]!s:.40}', which is no "
-                       "number. Give a number, or leave it empty.")
+                       f"number. {number_advice(needed)}")
     return values
+
+
+def number_advice(needed: bool) -> str:
+    """What to do about a cell without a number; a row without a `needed` one holds nothing."""
+    return f"Give a number, or leave {'the row out' if needed else 'it empty'}."
 
 
 def texts(source: Source, frame: pd.DataFrame, column: str) -> np.ndarray:

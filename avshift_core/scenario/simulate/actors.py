@@ -17,6 +17,7 @@ from avshift_core.scenario.simulate.scene import (
     PEDESTRIAN,
     RIGHT,
     TRUCK,
+    ZONE_TO_TAPER_M,
     Scene,
 )
 from avshift_core.scenario.simulate.situations import LANE_M
@@ -129,7 +130,7 @@ def _work_zone(scene, rows, c, u, fronts) -> None:
     half = scene.length[rows, ACTOR] / 2
     _reserve(scene, rows, fronts, side, s - half - 8, np.full(len(rows), NEVER))  # nobody beyond the taper
     fronts[rows, 0, 1] = np.maximum(s, 0) + half + 15 + 1.2 * v + 4 * c["onset_s"]
-    scene.zone_from[rows], scene.zone_to[rows] = taper - 25, taper + 120
+    scene.zone_from[rows], scene.zone_to[rows] = taper - ZONE_TO_TAPER_M, taper + 120
     scene.zone_v[rows] = np.minimum(0.5 * LIMIT[scene.road[rows]], 11.1)
 
 

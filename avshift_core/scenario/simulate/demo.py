@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections import deque
 from collections.abc import Generator, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from avshift_core.errors import CorpusError
+from avshift_core.errors import ConfigError, CorpusError
 from avshift_core.progress import Progress
 from avshift_core.scenario.measure.batch import Measured, measure
 from avshift_core.scenario.measure.metrics import compute_metrics
 from avshift_core.scenario.simulate.fleet import Block, FleetConfig, blocks, draw, simulate
 from avshift_core.scenario.simulate.law import Contexts
 from avshift_core.scenario.simulate.policy import POLICIES
-from avshift_core.scenario.simulate.truth import begin_truth, truth_folder, write_part
+from avshift_core.scenario.simulate.truth import PLAN, begin_truth, part_name, truth_folder, write_part
+from avshift_core.scenario.store.location import Location
 from avshift_core.scenario.store.writer import create_or_open
 
 
@@ -34,23 +39,48 @@ class MadeBlock:
 
 def demo_steps(url: str, config: FleetConfig, *, jobs: int | None = None) -> Generator[Progress, None, int]:
     """Make the fleet; the last value is how many scenarios were added. A fleet that is there already is left alone."""
+    if jobs is not None and jobs < 1:
+        raise ConfigError(f"jobs is {jobs}; it must be 1 or more.")
+    len(config.laws)  # settings outside of their range are refused here, before anything is written
     folder = truth_folder(url)
     with create_or_open(url) as writer:
-        if (writer.manifest.n and folder.read("truth.json") is None) or not begin_truth(folder, config):
-            raise CorpusError(f"{url} holds another corpus or fleet. Choose another folder, or remove it and "
-                              f"{folder.url} first.")
-        todo = [block for block in blocks(config) if not writer.done(block.key)]
+        _begin(folder, config, url, new=not writer.manifest.n)
+        todo = [block for block in blocks(config) if not (writer.done(block.key) and _has_truth(folder, block))]
         done = config.scenarios - sum(block.n for block in todo)
         added = 0
         for block, made in zip(todo, _make_all(config, todo, jobs), strict=True):
             write_part(folder, config, block, made.contexts, made.facts)
-            for part in made.measured:
-                writer.add(part.batch, part.attributes, part.metrics, source=block.key, label="demo fleet")
-            writer.commit()
-            added += block.n
+            if not writer.done(block.key):
+                for part in made.measured:
+                    writer.add(part.batch, part.attributes, part.metrics, source=block.key, label="demo fleet")
+                writer.commit()
+                added += block.n
+            done += block.n
             area, period = config.cells[block.cell]
-            yield Progress(f"{period} {area}: {added + done:,} scenarios", (added + done) / config.scenarios)
+            yield Progress(f"{period} {area}: {done:,} scenarios", done / config.scenarios)
     return added
+
+
+def _begin(folder: Location, config: FleetConfig, url: str, *, new: bool) -> None:
+    """Write the plan of a new fleet, whatever truth lies there; an old one goes on only with its own."""
+    if new:
+        folder.remove([PLAN])
+    try:
+        same = (new or folder.read(PLAN) is not None) and begin_truth(folder, config)
+    except ValueError:
+        raise CorpusError(f"The truth in {folder.url} is damaged. Remove {folder.url} and {url}, and make the fleet "
+                          "anew.") from None
+    if not same:
+        raise CorpusError(f"{url} holds another corpus or fleet. Choose another folder, or remove it and {folder.url} "
+                          "first.")
+
+
+def _has_truth(folder: Location, block: Block) -> bool:
+    data = folder.read(part_name(block))
+    try:
+        return data is not None and pq.read_table(pa.BufferReader(data)).num_rows == block.n
+    except (OSError, pa.ArrowException):
+        return False
 
 
 def make_block(config: FleetConfig, block: Block) -> MadeBlock:
@@ -83,7 +113,7 @@ def _make_all(config: FleetConfig, todo: list[Block], jobs: int | None) -> Itera
         yield from (make_block(config, block) for block in todo)
         return
     waiting = deque(todo)
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_end_with_parent) as pool:
         try:
             under_way = deque(pool.submit(make_block, config, waiting.popleft()) for _ in range(jobs))
             while under_way:
@@ -91,5 +121,16 @@ def _make_all(config: FleetConfig, todo: list[Block], jobs: int | None) -> Itera
                 if waiting:
                     under_way.append(pool.submit(make_block, config, waiting.popleft()))
                 yield made
-        finally:
+        finally:  # blocks under way are awaited: a worker that ends while it sends one would block the pool for ever
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """Let this worker end when the process that started it is gone, and only then."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the parent ends the work
+
+    def watch() -> None:
+        parent_process().join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

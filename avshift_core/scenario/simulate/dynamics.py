@@ -34,8 +34,8 @@ WANDER_EVERY = 25  # steps between two looks at the neighbouring lane
 class Motion:
     """What happened, (T, N, n): road coordinates, speed, heading against the lane.
 
-    acceleration: (T, n) of the ego. collided: (N, n) who touched somebody. acted: (n,) whether ego and actor did what
-    the situation is about: they wait for a gap, which does not always come.
+    acceleration: (T, n) of the ego. collided: (N, n) who touched somebody in time. acted: (n,) whether ego and actor
+    did what the situation is about: they wait for a gap, which does not always come.
     """
 
     s: np.ndarray
@@ -64,7 +64,7 @@ class State:
         self.slip = np.maximum(SLIP_MPS, SLIP_1PS * scene.length)
         self.watched = np.where(scene.kind == PEDESTRIAN, WATCHED, np.float32(1))
         self.offset = self.s[ACTOR] - self.s[EGO]
-        self.collided, self.acted = np.zeros((N, n), bool), np.zeros(n, bool)
+        self.touched, self.collided, self.acted = np.zeros((N, n), bool), np.zeros((N, n), bool), np.zeros(n, bool)
         # Actors that cross, turn round or back up.
         self.crossing, self.turning, self.reversing = (np.flatnonzero(x) for x in (
             scene.cross_v > 0, scene.turn_centre < NEVER, scene.reverse_t0 < NEVER))
@@ -117,8 +117,9 @@ def simulate_motion(scene: Scene, policy: EgoPolicy) -> Motion:
         acc = idm(state.v, v0, scene.headway, leaders.gap, leaders.v)
         manoeuvres.actor_wishes(scene, state, acc, t)
         acc[unmoved], acc[EGO] = 0, ego.accelerate(state, leaders, v0[EGO])
-        state.collided |= leaders.touches
-        np.copyto(acc, np.maximum(-BRAKE_MAX, -state.v / DT), where=state.collided & ~unmoved)
+        state.touched |= leaders.touches
+        state.collided |= leaders.touches & (step < scene.n_steps)
+        np.copyto(acc, np.maximum(-BRAKE_MAX, -state.v / DT), where=state.touched & ~unmoved)
         state.acc = acc
         record[0, step], record[1, step], record[3, step] = state.s, state.d, state.psi
         record[2, step] = state.speed()

@@ -16,7 +16,7 @@ from avshift_core.scenario.simulate.law import CellLaw, Change, Contexts, D, cel
 from avshift_core.scenario.simulate.layout import lay_out
 from avshift_core.scenario.simulate.policy import EgoPolicy
 from avshift_core.scenario.simulate.roads import is_bent, scene_roads, to_plane
-from avshift_core.scenario.simulate.scene import ACTOR, EGO, N_NOISE, NEVER, Scene
+from avshift_core.scenario.simulate.scene import EGO, N_NOISE, Scene
 from avshift_core.scenario.simulate.situations import CATEGORY_OF, PARAMETER_NAMES
 
 SENSOR_M = 100.0  # agents farther from the ego are not seen
@@ -183,12 +183,11 @@ def to_batch(scene: Scene, motion: Motion, ids: tuple[Ids, ...]) -> ScenarioBatc
     ego *= steps[:, :, None]
     size = np.stack([scene.length, scene.width, scene.height], axis=2)[who, row] * keep[:, :, None]
     t = np.arange(T) / 10
-    taper = np.where(scene.zone_from < NEVER, scene.zone_from + 25, np.nan)
     return ScenarioBatch(
         ids, scene.n_steps.astype(np.int32), n_agents.astype(np.int32),
         np.minimum(t, t[scene.n_steps - 1, None]), ego, steps, np.broadcast_to(np.float32(EGO_SIZE), (n, 3)), agents,
         valid, np.where(keep, who, 0).astype("<U2"), (scene.kind[who, row] * keep).astype(np.int8),
-        size.astype(np.float32), scene_roads(scene.road, taper, np.sign(scene.d[ACTOR]), scene.heading),
+        size.astype(np.float32), scene_roads(scene),
         np.zeros((n, 2)), ((),) * n,
     )
 

@@ -123,7 +123,7 @@ class EgoInLoop:
 
     def __init__(self, policy: EgoPolicy, n: int) -> None:
         self.policy, self.acceleration = policy, np.zeros(n, np.float32)
-        self.pending = [(np.zeros(n, np.float32), np.zeros(n, bool))] * round(policy.delay_s / float(DT))
+        self.pending: list[tuple[np.ndarray, np.ndarray]] = []
 
     def accelerate(self, state, leaders: Leaders, v0) -> np.ndarray:
         """(n,) acceleration of the ego now; v0 (n,) its desired speed."""
@@ -136,6 +136,9 @@ class EgoInLoop:
         closing = np.maximum(v - v_lead, 0)
         urgent = (closing**2 > 2 * p.emergency_mps2 * np.maximum(gap - 0.5, 0.1)) & (gap < FAR / 2)
         wish = np.where(urgent, wish, np.maximum(wish, -p.comfort_brake_mps2)).astype(np.float32)
+        if not self.pending:  # a scene begins in the middle of a drive: what it sees first it has long been answering
+            self.pending = [(wish, urgent)] * round(p.delay_s / float(DT))
+            self.acceleration = np.maximum(wish, -p.comfort_brake_mps2).astype(np.float32)
         self.pending.append((wish, urgent))
         wish, urgent = self.pending.pop(0)
         step = np.where(urgent, p.emergency_jerk_mps3, p.comfort_jerk_mps3) * DT

@@ -23,6 +23,7 @@ from avshift_core.scenario.simulate.scene import (
     STANDSTILL_M,
     STATIC,
     TRUCK,
+    ZONE_TO_TAPER_M,
     Scene,
     empty_scene,
 )
@@ -117,7 +118,7 @@ def _cone(scene: Scene, rows, a: int) -> None:
     i = a - 2
     side = np.sign(scene.d[rows, ACTOR])
     scene.used[rows, a], scene.wanders[rows, a], scene.kind[rows, a] = True, False, STATIC
-    scene.s[rows, a] = scene.zone_from[rows] + 25 + 8 * i
+    scene.s[rows, a] = scene.zone_from[rows] + ZONE_TO_TAPER_M + 8 * i
     scene.d[rows, a] = side * (1.5 * LANE_M - i / (CONES - 1) * (LANE_M - 0.3))
     scene.v[rows, a] = scene.v0[rows, a] = 0
     scene.way[rows, a] = 1

@@ -37,6 +37,6 @@ class EgoPolicy:
 
 POLICIES = {
     "v4.1": EgoPolicy("v4.1"),
-    "v4.2": EgoPolicy("v4.2", delay_s=0.3, foresight_s=1.3, comfort_brake_mps2=3.0, comfort_jerk_mps3=4.25,
+    "v4.2": EgoPolicy("v4.2", delay_s=0.3, foresight_s=1.3, comfort_brake_mps2=2.8, comfort_jerk_mps3=4.25,
                       lane_change_s=4.6),
 }

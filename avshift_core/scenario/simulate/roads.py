@@ -8,11 +8,13 @@ from functools import lru_cache
 import numpy as np
 
 from avshift_core.scenario.schema import Road, extend_road, make_road
-from avshift_core.scenario.simulate.situations import LANE_M, ROAD_NAMES, ROADS, RoadTemplate
+from avshift_core.scenario.simulate.scene import ACTOR, NEVER, PEDESTRIAN, ZONE_TO_TAPER_M, Scene
+from avshift_core.scenario.simulate.situations import LANE_M, ROAD_NAMES, ROADS, lanes_of
 
 FROM_M, TO_M, STEP_M = -450.0, 900.0, 0.1
 RAMP_M = 6.0  # curvature grows over this length, as on a built road
 SHOULDER_M = 1.75 + 2.6  # from the middle of the rightmost lane to the road's edge: half a lane and a parking strip
+CROSS_STREET_M = 45.0  # how far a crossing street is drawn to both sides
 DRAW_BACK_M, DRAW_S = 80.0, 15.0  # drawn from behind the start to as far as one gets in a scenario, and as far again
 
 _BENT = np.array([road.curvature_1pm != 0 for road in ROADS.values()])
@@ -62,12 +64,6 @@ def to_plane(road: np.ndarray, s: np.ndarray, d: np.ndarray) -> tuple[np.ndarray
     return x + ahead * cos - d * sin, y + ahead * sin + d * cos, heading
 
 
-def lanes_of(road: RoadTemplate) -> list[tuple[int, int]]:
-    """(index, direction) of each lane, the ego's first."""
-    same = [0, *range(1, road.left + 1), *range(-1, -road.right - 1, -1)]
-    return [(i, 1) for i in same] + [(road.left + 1 + i, -1) for i in range(road.opposing)]
-
-
 @lru_cache(maxsize=len(ROAD_NAMES))
 def template_road(j: int) -> Road:
     """Road j in its own plane."""
@@ -87,18 +83,25 @@ def template_road(j: int) -> Road:
     return make_road(lines)
 
 
-def scene_roads(road: np.ndarray, taper_m: np.ndarray, side: np.ndarray, turn_rad: np.ndarray) -> tuple[Road, ...]:
-    """Roads of n scenes, turned by turn_rad about the origin; a lane on `side` ends at taper_m where it is finite."""
-    cos, sin = np.cos(turn_rad), np.sin(turn_rad)
+def scene_roads(scene: Scene) -> tuple[Road, ...]:
+    """Roads of n scenes in their worlds; with the taper where a lane ends, and the street that a vehicle crosses on."""
+    cos, sin = np.cos(scene.heading), np.sin(scene.heading)
     rotation = np.stack([cos, sin, -sin, cos], axis=1).reshape(-1, 2, 2)
-    roads: list[Road | None] = [None] * len(road)
-    for j in np.unique(road):
-        rows, template = np.flatnonzero(road == j), template_road(int(j))
+    roads: list[Road | None] = [None] * len(scene.road)
+    for j in np.unique(scene.road):
+        rows, template = np.flatnonzero(scene.road == j), template_road(int(j))
         turned = np.einsum("mi,nij->nmj", template.xy, rotation[rows]).astype(np.float32)
         for i, xy in zip(rows, turned, strict=True):
             roads[i] = replace(template, xy=xy)
-    for i in np.flatnonzero(np.isfinite(taper_m)):
-        s, d = taper_m[i] + np.array([0.0, 32.0, 100.0]), side[i] * np.array([1.5 * LANE_M, 2.05, 2.05])
-        xy = np.stack(to_plane(road[i:i + 1], s, d)[:2], axis=1) @ rotation[i]
-        roads[i] = extend_road(roads[i], xy, "work_zone")
+
+    def add(i: int, s: np.ndarray, d: np.ndarray, kind: str) -> None:
+        xy = np.stack(to_plane(scene.road[i:i + 1], s, d)[:2], axis=1) @ rotation[i]
+        roads[i] = extend_road(roads[i], xy, kind)
+
+    for i in np.flatnonzero(scene.zone_from < NEVER):
+        side, taper = np.sign(scene.d[ACTOR, i]), scene.zone_from[i] + ZONE_TO_TAPER_M
+        add(i, taper + np.array([0.0, 32.0, 100.0]), side * np.array([1.5 * LANE_M, 2.05, 2.05]), "work_zone")
+    for i in np.flatnonzero((scene.cross_v > 0) & (scene.kind[ACTOR] != PEDESTRIAN)):
+        d = scene.cross_way[i] * np.linspace(-CROSS_STREET_M, CROSS_STREET_M, 7)
+        add(i, np.full(7, scene.s[ACTOR, i]), d, "lane_center")
     return tuple(roads)

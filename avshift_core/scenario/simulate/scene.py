@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from avshift_core.scenario.schema import AGENT_TYPES
-from avshift_core.scenario.simulate.roads import lanes_of
-from avshift_core.scenario.simulate.situations import ROAD_NAMES, ROADS
+from avshift_core.scenario.simulate.situations import ROAD_NAMES, ROADS, lanes_of
 
 EGO, ACTOR = 0, 1
 SLOTS = 30  # vehicles of the background at most; with ego and actor at most 32, see find_leaders
@@ -19,6 +18,7 @@ PEDESTRIAN, STATIC = (AGENT_TYPES.index(name) for name in ("pedestrian", "static
 STANDSTILL_M = 2.0
 LANES = 5
 NEVER = np.float32(1e6)
+ZONE_TO_TAPER_M = 25.0  # a work zone's lower speed holds from here before its taper
 
 LANES_OF = np.zeros((len(ROAD_NAMES), LANES, 2), np.int64)  # lane index and direction, the ego's lane first
 LANE_COUNT = np.array([len(lanes_of(road)) for road in ROADS.values()])

@@ -32,6 +32,12 @@ class RoadTemplate:
     crosswalk: bool = False
 
 
+def lanes_of(road: RoadTemplate) -> list[tuple[int, int]]:
+    """(index, direction) of each lane, the ego's first."""
+    same = [0, *range(1, road.left + 1), *range(-1, -road.right - 1, -1)]
+    return [(i, 1) for i in same] + [(road.left + 1 + i, -1) for i in range(road.opposing)]
+
+
 ROADS = {
     "highway": RoadTemplate(1, 1, 0, 27.8),
     "highway_curve": RoadTemplate(1, 1, 0, 25.0, curvature_1pm=1 / 700),

@@ -31,7 +31,9 @@ class Truth:
     Attributes:
         cells: (area, period) of each column of `log_density`.
         table: one row a scenario: ids, situation, road, the parameters behind it, whether the ego or the actor did what
-            the situation is about (`acted`), and each metric under each version as `metric@version`.
+            the situation is about (`acted`), whether any two vehicles, not only the ego, touched (`collided`), and each
+            metric under each version as `metric@version`. Where they did not act the corpus has a detected category,
+            which depends on the version: weights are for cohorts of weeks and areas, not of categories.
         log_density: (n, cells) log p(c) of each scenario's context under the law of each cell.
         plan: the fleet's settings and what changed in which week and area.
     """
@@ -111,7 +113,7 @@ def write_part(folder: Location, config: FleetConfig, block: Block, contexts: Co
     )
     data = io.BytesIO()
     table.to_parquet(data, index=False)
-    folder.write(_part_name(block), data.getvalue())
+    folder.write(part_name(block), data.getvalue())
 
 
 def read_truth(url: str) -> Truth:
@@ -127,7 +129,7 @@ def read_truth(url: str) -> Truth:
         raise CorpusError(f"The fleet in {url} was made by another version of AVShift; make it anew.")
     parts = []
     for block in blocks(config):
-        data = folder.read(_part_name(block))
+        data = folder.read(part_name(block))
         if data is None:
             raise CorpusError(f"The fleet in {url} is not finished; run the same 'demo' command again.")
         parts.append(pd.read_parquet(io.BytesIO(data)))
@@ -136,5 +138,5 @@ def read_truth(url: str) -> Truth:
     return Truth(config.cells, table.drop(columns=names), table[names].to_numpy(), plan)
 
 
-def _part_name(block: Block) -> str:
+def part_name(block: Block) -> str:
     return f"part-{block.cell:02d}-{block.first_drive:06d}.parquet"

@@ -31,7 +31,7 @@ from avshift_core.scenario.store.manifest import (
     Part,
     from_bytes,
 )
-from avshift_core.scenario.store.query import CohortQuery
+from avshift_core.scenario.store.query import CohortQuery, as_query
 from avshift_core.scenario.store.rows import EXPOSURE
 from avshift_core.scenario.store.scan import Scan, cursor
 from avshift_core.scenario.store.thresholds import parse_metric
@@ -39,6 +39,7 @@ from avshift_core.scenario.store.writer import CorpusWriter, create_or_open
 
 __all__ = ["Corpus", "CorpusWriter", "create_or_open", "open_corpus"]
 ALL = CohortQuery()
+SHOWN = 12  # values that a message lists
 _verified: set[tuple] = set()  # (path, state, SHA-256) of the files that this process has hashed
 
 
@@ -48,6 +49,7 @@ def open_corpus(url, *, verify: bool = False) -> Corpus:
     Hashes are checked for the files that are read, once a process; with `verify` for all of them now.
     """
     location = locate(url)
+    location.check_folder()
     data = location.read(NAME)
     if data is None:
         if not location.exists():
@@ -107,19 +109,21 @@ class Corpus:
                 for model in self.manifest.models}
 
     def table(
-        self, query: CohortQuery = ALL, columns: Sequence[str] | None = None, metrics: Sequence[str] = (),
+        self, query: CohortQuery | str = ALL, columns: Sequence[str] | None = None, metrics: Sequence[str] | str = (),
         latents: str | None = None,
     ) -> pd.DataFrame | tuple[pd.DataFrame, np.ndarray]:
         """The scenarios of a query, one row each, in the order of the corpus.
 
         Args:
+            query: also as text, such as `period=2026-W10,area=harbor`.
             columns: some of `cohort_columns`; all of them without it.
             metrics: names of metrics, numeric columns of `cohort_columns`, or exceedances such as `ttc_min_s<1.5` and
                 `discomfort>1.3`, which give 0 and 1; each becomes a column of that name, beside `low_rate`,
                 `distance_km` and `duration_h`.
             latents: a model; the answer is then (table, z (n, d) float32).
         """
-        columns = list(self.cohort_columns if columns is None else columns)
+        query, metrics = as_query(query), _names("metrics", metrics)
+        columns = list(self.cohort_columns) if columns is None else _names("columns", columns)
         choices = {text: parse_metric(text, self.metric_columns, self.cohort_columns) for text in metrics}
         attributes = dict.fromkeys([*columns, *(c.column for c in choices.values() if not c.measured)])
         measured = dict.fromkeys(c.column for c in choices.values() if c.measured)
@@ -137,9 +141,10 @@ class Corpus:
             frame[name] = rows[f"m:{name}"]
         return frame if latents is None else (frame, self._latents(parts, latents, rows["part"], rows["row"]))
 
-    def scenarios(self, ids: Sequence[str], query: CohortQuery = ALL) -> list[Scenario]:
+    def scenarios(self, ids: Sequence[str] | str, query: CohortQuery | str = ALL) -> list[Scenario]:
         """These scenarios with their states, in the order asked for; `query` narrows where they are looked for."""
-        ids, parts = list(ids), self._admitted(query)
+        ids, query = _names("ids", ids), as_query(query)
+        parts = self._admitted(query)
         rows = self._scan(parts, [META]).rows(query, ["scenario_id"], [], ids)
         missing = set(ids) - set(rows["a:scenario_id"])
         if missing:
@@ -147,14 +152,21 @@ class Corpus:
         found = {s.ids.scenario_id: s for table in self._states(parts, rows) for s in _scenarios(table)}
         return [found[name] for name in ids]
 
-    def batches(self, query: CohortQuery = ALL, size: int = 1024, part: str | None = None) -> Iterator[ScenarioBatch]:
+    def batches(
+        self, query: CohortQuery | str = ALL, size: int = 1024, part: str | None = None
+    ) -> Iterator[ScenarioBatch]:
         """States of a query's scenarios, or of one part's, in batches of `size` (the last is smaller), in order.
 
         Memory stays that of one batch and one part's file, however large the corpus is.
         """
+        if size < 1:
+            raise CorpusError(f"A batch of {size} scenarios cannot be; give a size of 1 or more.")
+        query = as_query(query)
         parts = self._admitted(query)
         if part is not None:
             parts = [p for p in parts if p.id == part]
+            if not parts:
+                raise CorpusError(f"{self.url} has no part '{part}'{_of(query)}.")
         rows = self._scan(parts, [META]).rows(query, [], [])
         if rows.empty:
             raise self._nothing(query)
@@ -168,12 +180,15 @@ class Corpus:
         if sum(t.num_rows for t in held):
             yield batch_of(pa.concat_tables(held))
 
-    def distinct(self, column: str, query: CohortQuery = ALL) -> list:
+    def distinct(self, column: str, query: CohortQuery | str = ALL) -> list:
         """Sorted values of a column of `cohort_columns`."""
         return self.sums(query, by=[column])[column].dropna().tolist()
 
-    def sums(self, query: CohortQuery = ALL, by: Sequence[str] = (), metrics: Sequence[str] = ()) -> pd.DataFrame:
+    def sums(
+        self, query: CohortQuery | str = ALL, by: Sequence[str] | str = (), metrics: Sequence[str] | str = ()
+    ) -> pd.DataFrame:
         """Counts, and sums of metrics over scenarios, kilometres and hours, by group; columns as in Scan.sums."""
+        query, by, metrics = as_query(query), _names("by", by), _names("metrics", metrics)
         self._check_columns(by)
         parts = self._admitted(query)
         return self._scan(parts, [META, METRICS] if metrics else [META]).sums(query, by, metrics)
@@ -240,7 +255,7 @@ class Corpus:
                     first = last
 
     def _latents(self, parts: Sequence[Part], model: str, part: pd.Series, row: pd.Series) -> np.ndarray:
-        if model not in self.manifest.models:
+        if not isinstance(model, str) or model not in self.manifest.models:
             raise CorpusError(f"{self.url} has no latents of model '{model}'; found "
                               f"{', '.join(self.manifest.models) or 'none'}. Encode it first.")
         z, part, row = np.empty((len(part), self.manifest.models[model]), np.float32), part.to_numpy(), row.to_numpy()
@@ -276,10 +291,11 @@ class Corpus:
     def _nothing(self, query: CohortQuery) -> CorpusError:
         if not self.n:
             return CorpusError(f"{self.url} holds no scenarios. Import some first.")
-        have = {"period": {p for part in self.parts for p in part.periods}, "area": {p.area for p in self.parts},
-                "av_version": {v for part in self.parts for v in part.av_versions}}
-        known = "; ".join(f"{name} {', '.join(sorted(values)[:12])}" for name, values in have.items())
-        return CorpusError(f"No scenario of {self.url} has {query}. It holds {known}.")
+        have = {name: self.distinct(name) for name in query.chosen()}
+        failed = [name for name, allowed in query.chosen().items() if set(allowed).isdisjoint(have[name])]
+        known = "; ".join(f"{name} {_listed(have[name])}" for name in failed or have)
+        return CorpusError(f"No scenario of {self.url} has {query}. It holds {known}"
+                           f"{'' if failed else ', but not these together'}.")
 
 
 def _changed(file: FileEntry, url: str) -> CorpusError:
@@ -291,6 +307,21 @@ def _numbers(column: pd.Series, name: str) -> np.ndarray:
     if not (pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column)):
         raise CorpusError(f"'{name}' is not a number in every scenario, so it cannot be a metric. Choose another.")
     return column.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _names(what: str, value) -> list[str]:
+    """One name or several -> list."""
+    if isinstance(value, str):
+        return [value]
+    names = list(value) if isinstance(value, Iterable) else [value]
+    for name in names:
+        if not isinstance(name, str):
+            raise CorpusError(f"'{what}' holds {name!r:.60}; give names as text, such as ['name'].")
+    return [str(name) for name in names]
+
+
+def _listed(values: Sequence) -> str:
+    return ", ".join(map(str, values[:SHOWN])) + (f" and {len(values) - SHOWN:,} more" if len(values) > SHOWN else "")
 
 
 def _of(query: CohortQuery) -> str:

@@ -47,6 +47,11 @@ class Location:
         with self._errors("be looked up"):
             return os.path.lexists(self.root) if self.local else self.fs.exists(self.root)
 
+    def check_folder(self) -> None:
+        """Refuse a file where a folder belongs."""
+        if self.local and os.path.isfile(self.root):
+            raise CorpusError(f"{self.url} is a file; give a folder.")
+
     def read(self, name: str) -> bytes | None:
         """All bytes of a file; None when it is not there."""
         with self._errors(f"be read ({name})"):
@@ -150,6 +155,8 @@ class Location:
 def locate(url: str | Path) -> Location:
     """Path, `file://` or any other fsspec URL -> where the corpus lies; nothing is opened yet."""
     text = str(url)
+    if not text.strip():
+        raise CorpusError("The folder of the corpus is empty text; give a folder or a URL.")
     if "://" not in text and "::" not in text:
         return Location(text, os.path.abspath(os.path.expanduser(text)))
     try:
@@ -169,7 +176,9 @@ def only_writer(location: Location) -> Iterator[None]:
     if not location.local:
         yield
         return
-    path, new = Path(location.root, LOCK), not location.exists()
+    location.check_folder()
+    path = Path(location.root, LOCK)
+    new = [folder for folder in path.parents if not folder.exists()]
     with location._errors("be written"):
         os.makedirs(location.root, exist_ok=True)
         lock = filelock.FileLock(path, blocking=False)
@@ -186,7 +195,8 @@ def only_writer(location: Location) -> Iterator[None]:
         with suppress(OSError):
             if new and os.listdir(location.root) == [LOCK]:  # nothing came of it: leave no trace
                 path.unlink()
-                os.rmdir(location.root)
+                for folder in new:
+                    os.rmdir(folder)
         lock.release()
 
 

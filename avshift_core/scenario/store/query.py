@@ -35,9 +35,9 @@ class CohortQuery:
         for field in fields(self):
             value = getattr(self, field.name)
             several = isinstance(value, Iterable) and not isinstance(value, str)
-            convert = _hour if field.name == "hour" else str
-            unique = {convert(item) for item in (value if several else [value])}
-            if "" in unique:
+            items = list(value) if several else [value]
+            unique = {_hour(item) if field.name == "hour" else str(item) for item in items}
+            if "" in unique or None in items:
                 raise CorpusError(f"A cohort's '{field.name}' has an empty value; give a value or leave it out.")
             object.__setattr__(self, field.name, tuple(sorted(unique)))
 
@@ -48,11 +48,15 @@ class CohortQuery:
         >>> str(CohortQuery.parse("area=harbor, period=2026-W11|2026-W10"))
         'period=2026-W10|2026-W11,area=harbor'
         """
+        if not isinstance(text, str):
+            raise CorpusError(f"A cohort is {text!r:.60}; write it as text such as period=2026-W10,area=harbor.")
         names = [field.name for field in fields(cls)]
         chosen: dict[str, list[str]] = {}
         for term in text.split(",") if text.strip() else []:
             name, equals, values = (piece.strip() for piece in term.partition("="))
-            if name not in names or not equals:
+            if equals and name not in names:
+                raise CorpusError(f"'{name}' is no key of a cohort. Keys are {', '.join(names)}.")
+            if not equals:
                 raise CorpusError(f"'{term.strip()}' does not say which scenarios; write key=value, or key=a|b. Keys "
                                   f"are {', '.join(names)}.")
             if name in chosen:
@@ -69,6 +73,11 @@ class CohortQuery:
     def chosen(self) -> dict[str, tuple]:
         """Only the columns that are restricted, with their allowed values."""
         return {field.name: getattr(self, field.name) for field in fields(self) if getattr(self, field.name)}
+
+
+def as_query(value: CohortQuery | str) -> CohortQuery:
+    """A query, or the text of one, as a query."""
+    return value if isinstance(value, CohortQuery) else CohortQuery.parse(value)
 
 
 def _hour(value) -> int:

@@ -24,6 +24,7 @@ MUST_BE_KNOWN = {
 MIN_DRIVES, MIN_SCENARIOS = 10, 200  # what a comparison of two cohorts needs at least
 DOMINANT = 0.25  # share of a period and area that one drive may hold before its scenarios speak for all
 RATED = ("0/1", "")  # units of indicators and counts; a rate of a smallest gap per kilometre would mean nothing
+NOISE = 1e-9  # what sums of zeros leave behind; no metric or rate means anything there
 SHOWN = 12  # values of a column on the terminal; the JSON has all
 
 
@@ -49,29 +50,45 @@ def summarize(corpus: Corpus) -> dict:
 
 def describe(summary: dict) -> str:
     """The summary for the terminal."""
-    lines = [f"{summary['corpus']}: {_count(summary['n'], 'scenario')}, {_count(summary['drives'], 'drive')}, "
-             f"{summary['km']:,.1f} km, {summary['hours']:,.1f} h, revision {summary['revision']}"]
+    lines = [f"{summary['corpus']}: {count(summary['n'], 'scenario')}, {count(summary['drives'], 'drive')}, "
+             f"{_amount(summary['km'])} km, {_amount(summary['hours'])} h, revision {summary['revision']}"]
     for name, counts in summary["by"].items():
         ranked = list(counts.items()) if len(counts) <= SHOWN else Counter(counts).most_common(SHOWN)
         rest = f", {len(counts) - SHOWN:,} more" if len(counts) > SHOWN else ""
-        lines.append(f"{name:<11} " + ", ".join(f"{value} {count:,}" for value, count in ranked) + rest)
+        lines.append(f"{name:<11} " + ", ".join(f"{value} {n:,}" for value, n in ranked) + rest)
     if summary["metrics"]:
         lines.append(f"{'metric':<32} {'mean':>9} {'per km':>9} {'per hour':>9}  unit, version")
     for name, m in summary["metrics"].items():
         values = [m[key] for key in ("mean", "per_km", "per_hour")]
-        numbers = " ".join(f"{'-' if value is None else format(value, '.4g'):>9}" for value in values)
+        numbers = " ".join(f"{_number(value):>9}" for value in values)
         low = f", low-rate in {m['low_rate']:.0%}" if m["low_rate"] else ""
         lines.append(f"{name:<32} {numbers}  {m['unit'] or '-'}, {m['version']}{low}")
-    lines += [f"latents {model}: {count:,} scenarios" for model, count in summary["latents"].items()]
+    lines += [f"latents {model}: {count(n, 'scenario')}" for model, n in summary["latents"].items()]
     return "\n".join([*lines, *(f"warning: {sentence}" for sentence in summary["warnings"])])
 
 
-def _count(n: int, what: str) -> str:
+def count(n: int, what: str) -> str:
     """
-    >>> _count(1, "drive"), _count(1200, "drive")
+    >>> count(1, "drive"), count(1200, "drive")
     ('1 drive', '1,200 drives')
     """
     return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
+def _amount(value: float) -> str:
+    """
+    >>> _amount(0.0417), _amount(3.26), _amount(1234.56), _amount(0)
+    ('0.042', '3.3', '1,234.6', '0')
+    """
+    return f"{value:,.1f}" if value >= 10 else f"{value:.2g}"
+
+
+def _number(value: float | None) -> str:
+    """
+    >>> _number(None), _number(7.033e-15), _number(0.12345)
+    ('-', '0', '0.1235')
+    """
+    return "-" if value is None else f"{0 if abs(value) < NOISE else value:.4g}"
 
 
 def _metrics(corpus: Corpus) -> dict[str, dict]:
@@ -106,11 +123,12 @@ def _warnings(corpus: Corpus, cells: pd.DataFrame, by: dict, metrics: dict) -> I
     yield from _about_metrics(corpus, metrics)
     yield from _about_states(corpus)
     if corpus.manifest.n_skipped:
-        yield (f"{corpus.manifest.n_skipped:,} scenarios or files were left out by --skip-bad; the first: "
-               f"{corpus.manifest.skipped[0]}")
-    for model, count in corpus.models.items():
-        if count < corpus.n:
-            yield f"Only {count:,} of {corpus.n:,} scenarios have latents of model '{model}'; encode the others."
+        n, first = corpus.manifest.n_skipped, "".join(corpus.manifest.skipped[:1])
+        yield (f"{n:,} {'scenario or file was' if n == 1 else 'scenarios or files were'} left out by --skip-bad; the "
+               f"first: {first}")
+    for model, n in corpus.models.items():
+        if n < corpus.n:
+            yield f"Only {n:,} of {corpus.n:,} scenarios have latents of model '{model}'; encode the others."
 
 
 def _about_ids(corpus: Corpus, cells: pd.DataFrame, by: dict) -> Iterator[str]:
@@ -129,7 +147,7 @@ def _about_drives(cells: pd.DataFrame) -> Iterator[str]:
         (period, area), first = few.index[0], few.iloc[0]
         yield (f"{len(few):,} of {len(groups):,} pairs of period and area have fewer than {MIN_SCENARIOS} scenarios or "
                f"{MIN_DRIVES} drives, too few to compare alone; the first: {period} {area} with "
-               f"{_count(first['sum'], 'scenario')} of {_count(first['size'], 'drive')}.")
+               f"{count(first['sum'], 'scenario')} of {count(first['size'], 'drive')}.")
     top = groups[(groups["max"] > DOMINANT * groups["sum"]) & (groups["size"] >= MIN_DRIVES)]
     for (period, area), row in top.iterrows():
         drives = known[(known["period"] == period) & (known["area"] == area)]
@@ -165,7 +183,7 @@ def _about_states(corpus: Corpus) -> Iterator[str]:
     for names, n in corpus.sums(by=["derived"])[["derived", "n"]].dropna().itertuples(index=False):
         counts.update({name: int(n) for name in names.split(",") if name})
     if counts:
-        listed = ", ".join(f"{name.replace('_', ' ')} in {count:,}" for name, count in counts.most_common())
+        listed = ", ".join(f"{name.replace('_', ' ')} in {n:,}" for name, n in counts.most_common())
         yield f"Derived, because the log lacks it: {listed} of {corpus.n:,} scenarios."
     if counts["agent_size"]:
         yield (f"Gaps, TTC and collisions rest on typical sizes in {counts['agent_size']:,} of {corpus.n:,} scenarios: "

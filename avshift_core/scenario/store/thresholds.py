@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from avshift_core.errors import CorpusError
-from avshift_core.scenario.measure.metrics import exceedance
+from avshift_core.scenario.measure.metrics import METRICS, exceedance
 
 INDICATORS = {"discomfort": "comfort_score"}  # an indicator whose threshold can be moved -> the score it is taken of
 
@@ -47,17 +47,26 @@ def parse_metric(text: str, metrics: Sequence[str], attributes: Sequence[str]) -
     >>> parse_metric("gap_min_m < 2", ["gap_min_m"], [])
     MetricChoice(column='gap_min_m', measured=True, above=False, threshold=2.0)
     """
-    name, above, threshold = text, None, math.nan
-    if text not in metrics and text not in attributes and (match := re.fullmatch(r"(.+?)\s*([<>])\s*(\S+)", text)):
-        name, above = INDICATORS.get(match[1], match[1]), match[2] == ">"
-        try:
-            threshold = float(match[3])
-        except ValueError:
-            threshold = math.nan
-        if not math.isfinite(threshold):
-            raise CorpusError(f"'{match[3]}' in '{text}' is not a number; write a threshold such as {match[1]}"
-                              f"{match[2]}1.5.")
-    if name not in metrics and name not in attributes:
+    name, sign, number = text, "", ""
+    known = {*metrics, *attributes}
+    if text not in known and (match := re.fullmatch(r"(.+?)\s*([<>=!]+)\s*(.*)", text)):
+        name, sign, number = match.groups()
+        name = INDICATORS[name] if INDICATORS.get(name) in known else name
+    if name not in known:
         raise CorpusError(f"The corpus has no metric '{name}'; found {', '.join(metrics) or 'none'}. A number among "
                           "the attributes can be a metric too.")
-    return MetricChoice(name, name in metrics, above, threshold)
+    if not sign:
+        return MetricChoice(name, name in metrics)
+    threshold = _threshold(text, sign, number, METRICS[name].M if name in metrics and name in METRICS else math.inf)
+    return MetricChoice(name, name in metrics, sign == ">", threshold)
+
+
+def _threshold(text: str, sign: str, number: str, largest: float) -> float:
+    try:
+        threshold = float(number)
+    except ValueError:
+        threshold = math.nan
+    if sign not in ("<", ">") or not math.isfinite(threshold) or (largest < math.inf and not 0 <= threshold <= largest):
+        inside = f" inside of [0, {largest:g}]" if largest < math.inf else ""
+        raise CorpusError(f"'{text}' is no threshold; write only > or < with a number{inside}.")
+    return threshold

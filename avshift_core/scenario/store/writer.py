@@ -6,7 +6,7 @@ import hashlib
 import re
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from urllib.parse import quote
@@ -73,11 +73,12 @@ class CorpusWriter:
         files = location.list() if location.exists() else {}
         if data is not None:
             self.manifest = from_bytes(data, location.url)
-        elif any(name.split("/")[0] not in (*FOLDERS, LOCK) and not _is_draft(name) for name in files):
-            raise CorpusError(f"{location.url} holds files but no corpus. Choose an empty or a new folder.")
+        else:
+            _check_free(location.url, files)
         known = self.manifest.files
         self.location.remove(name for name in files if name not in known and _is_ours(name))
         self._known: np.ndarray | None = None  # sorted hashes of the committed scenario ids
+        self._begun = False  # whether the first manifest is ours
         self._reset()
 
     def _reset(self) -> None:
@@ -88,6 +89,7 @@ class CorpusWriter:
         self._written: list[str] = []
         self._sources: dict[str, SourceEntry] = {}
         self._skipped: list[str] = []
+        self._forgotten: dict[str, str] = {}
         self._recent: dict[int, str] = {}
         self._models: dict[str, int] = {}
         self._metric_sets, self._column_sets = list(self.manifest.metric_sets), list(self.manifest.column_sets)
@@ -148,6 +150,10 @@ class CorpusWriter:
         self._sources[source] = replace(entry, skipped=entry.skipped + len(sentences))
         self._skipped += sentences
 
+    def forget(self, source: str, label: str) -> None:
+        """Drop what was noted as left out of an earlier state of a piece; its sentences begin with its label."""
+        self._forgotten[source] = label
+
     def duplicates(self, ids: Sequence[str], labels: Sequence[str]) -> dict[int, str]:
         """Position of each id that is in the corpus, or earlier in `ids`, already -> what holds it."""
         hashes = _hashes(ids)
@@ -176,7 +182,8 @@ class CorpusWriter:
         if revision != self.manifest.revision:
             raise CorpusError(f"Another import has written {self.location.url} (revision {revision}; this one began at "
                               f"{self.manifest.revision}). Run the same command again to add to it.")
-        old, sources = self.manifest, dict(self.manifest.sources)
+        old = _without(self.manifest, self._forgotten)
+        sources = dict(old.sources)
         for key, entry in self._sources.items():
             before = sources.get(key, SourceEntry(0))
             sources[key] = SourceEntry(before.n + entry.n, before.skipped + entry.skipped)
@@ -199,10 +206,13 @@ class CorpusWriter:
         """Remove the files that no commit lists; after an interrupt only the manifest knows which was the last."""
         try:
             data = self.location.read(NAME)
-            known = {} if data is None else from_bytes(data, self.location.url).files
+            current = Manifest() if data is None else from_bytes(data, self.location.url)
         except CorpusError:
             return  # the next writer removes them
+        known = current.files
         self.location.remove(name for name in self._written if name not in known)
+        if self._begun and current.revision == 0 and not self.location.sizes(self._written):
+            self.location.remove([NAME])
         self._reset()
 
     # Buffers and parts ---------------------------------------------------------------------------------------------
@@ -243,10 +253,17 @@ class CorpusWriter:
                                 distinct("av_version"), metric_set, column_set))
         del self._buffers[group], self._bytes[group]
 
+    def _begin(self) -> None:
+        """Write a first, empty manifest: parts without any manifest are then always those of one that was lost."""
+        if self.manifest.revision == 0 and not self._begun and self.location.read(NAME) is None:
+            self._begun = True
+            self.location.replace(NAME, to_bytes(self.manifest))
+
     def _write(self, part: str, day: str, area: str, table: str, rows: pa.Table) -> FileEntry:
         numbers = FIXED_POINT if table == STATES else ("z",) if table.startswith(LATENTS) else ()
         data = parquet_bytes(rows, numbers, ROW_GROUP if table == STATES else None)
         path = f"{table}/day={_folder(day)}/area={_folder(area)}/{part}.parquet"
+        self._begin()
         self._written.append(path)
         self.location.write(path, data)
         return FileEntry(path, len(data), hashlib.sha256(data).hexdigest())
@@ -324,6 +341,29 @@ def _folder(name: str) -> str:
     """
     safe = quote(name, safe="").replace(".", "%2E") if name.strip(".") == "" else quote(name, safe="")
     return safe if len(safe) <= MAX_NAME else f"{safe[:MAX_NAME - 9]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def _without(manifest: Manifest, forgotten: Mapping[str, str]) -> Manifest:
+    """The manifest without what it says was left out of these pieces (key -> label)."""
+    sources, skipped, n_skipped = dict(manifest.sources), list(manifest.skipped), manifest.n_skipped
+    for key, label in forgotten.items():
+        entry = sources.pop(key)
+        if entry.n:
+            sources[key] = replace(entry, skipped=0)
+        n_skipped -= entry.skipped
+        for sentence in [s for s in skipped if s.startswith(label)][:entry.skipped]:
+            skipped.remove(sentence)
+    return replace(manifest, sources=sources, skipped=tuple(skipped), n_skipped=n_skipped)
+
+
+def _check_free(url: str, files: Iterable[str]) -> None:
+    """A folder without a manifest may hold the lock and drafts of a killed import, and nothing else."""
+    others = [name for name in files if name != LOCK and not _is_draft(name)]
+    if any(name.split("/")[0] in FOLDERS for name in others):
+        raise CorpusError(f"{url} holds parts of a corpus but no {NAME}. Restore {NAME} from a copy, or choose a new "
+                          "folder; nothing was touched.")
+    if others:
+        raise CorpusError(f"{url} holds files but no corpus. Choose an empty or a new folder.")
 
 
 def _is_draft(name: str) -> bool:

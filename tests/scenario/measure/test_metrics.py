@@ -133,7 +133,7 @@ def test_comfort_score_is_the_largest_ratio():
     assert ratios["lateral_acceleration_mps2"][0] == pytest.approx(4.9 / 4.89, rel=0.01)  # v^2 / R = 4.9
     assert ratios["yaw_rate_radps"][0] == pytest.approx(0.7 / 0.95, rel=0.01)
     assert metric("comfort_score", circle(10.0, 7.0))[0] == pytest.approx(4.9 / 4.89, rel=0.01)
-    assert metric("nuplan_uncomfortable", circle(10.0, 6.9), circle(10.0, 7.1)).tolist() == [0, 1]
+    assert metric("comfort_bound_exceeded", circle(10.0, 6.9), circle(10.0, 7.1)).tolist() == [0, 1]
 
 
 def test_comfort_bounds_are_nuplans():

@@ -78,7 +78,7 @@ def test_a_file_by_hand(tmp_path, version):
     np.testing.assert_allclose(s.agents[1, :, :2] + s.origin_m, np.tile([20.0, 9.0], (31, 1)), atol=1e-5)
     np.testing.assert_allclose(s.agent_size[:, :2], [[12, 1.8], [3, 3]], atol=1e-5)
     assert [AGENT_TYPES[k] for k in s.agent_type] == ["truck", "car"]  # a "car" of 12 m
-    assert set(s.derived) == {"ego_acceleration", "ego_size", "agent_size", "agent_type"}  # heights, and the truck
+    assert set(s.derived) == {"ego_acceleration", "agent_type"}  # the truck; heights are filled without a mark
     kinds = [ROAD_KINDS[k] for k in s.road.kind]
     assert kinds == ["lane_center", "lane_boundary", "lane_boundary"]
     # the centre line: mean of the bounds (y = 4 and 0) at 0, 50 and 100 m

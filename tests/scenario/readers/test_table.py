@@ -119,6 +119,13 @@ def test_dates_as_times(tmp_path, suffix):
     assert (s.ids.day, s.ids.hour, s.n_steps) == ("2026-03-02", 14, 120)
 
 
+def test_an_empty_date_is_named(tmp_path):
+    frame = drive().assign(t_s=lambda f: [f"2026-03-02T14:00:{s:06.3f}" for s in f.t_s])
+    frame.loc[7, "t_s"] = None
+    with pytest.raises(LogError, match=r"row 9: 't_s' is empty\. Every row needs a time"):
+        scenarios(save(frame, tmp_path / "log.csv"), '[columns]\ntime = "t_s"\n[units]\ntime = "iso"')
+
+
 def test_long_drives_are_cut_and_no_window_crosses_two(tmp_path):
     frame = pd.concat([drive("d1", 30), drive("d2", 24, start_s=100), drive("d3", 5)])
     found = scenarios(save(frame, tmp_path / "log.csv"))
@@ -200,19 +207,25 @@ def cell(column, value, row=7):  # row 7 of the frame is line 9 of the CSV: the 
         (lambda f: f.drop(columns="x_m"), r"log\.csv has no column 'x_m'; found drive_id, agent_id, .* \[columns\] x"),
         (lambda f: f.rename(columns={"t_s": "time"}), "no column 't_s'"),
         (lambda f: f.drop(columns="is_ego"), r"does not tell who the ego is; found .*\[ego\] id"),
-        (lambda f: f.assign(is_ego=False), "d1 has no ego; exactly one"),
-        (lambda f: f.assign(is_ego=True), r"d1 has 2 egos \(a, ego\)"),
+        (lambda f: f.assign(is_ego=False), "drive 'd1' has no ego; exactly one"),
+        (lambda f: f.assign(is_ego=True), r"drive 'd1' has 2 egos \(a, ego\)"),
         (cell("is_ego", "maybe"), "row 9: 'is_ego' is 'maybe'"),
         (lambda f: f.assign(heading_rad=90.0), "degrees"),
-        (lambda f: f.assign(speed_mps=f.speed_mps * 3.6), "in km/h"),
-        (lambda f: f.assign(x_m=f.x_m / 0.3048, y_m=f.y_m / 0.3048), "in feet"),
-        (lambda f: f.assign(t_s=f.t_s * 1000), "times seem to be in milliseconds"),
+        (lambda f: f.assign(speed_mps=f.speed_mps * 3.6),
+         r'speeds are in km/h\. In a mapping file, say \[columns\] speed = "speed_mps" and \[units\] speed = "kmh"\.'),
+        (lambda f: f.assign(x_m=f.x_m / 0.3048, y_m=f.y_m / 0.3048),
+         r'in feet\. In a mapping file, say \[columns\] x = "x_m", y = "y_m" and \[units\] position = "ft"\.'),
+        (lambda f: f.assign(t_s=f.t_s * 1000), r'times seem to be in milliseconds\. .*\[units\] time = "ms"'),
+        (lambda f: f.assign(t_s=f.t_s * 1000 + 1.77e12),
+         r'row 2: .* milliseconds since 1970\. .*\[units\] time = "ms"'),
+        (lambda f: f.assign(t_s=(f.t_s + 1.77e9).where(f.index != 7, 1.77e9)), r"from 1770000000\.6 s to 1770000000 s"),
         (lambda f: f.assign(length_m=14.8, width_m=6.1), "sizes seem to be in feet"),
-        (cell("x_m", np.nan), "row 9: 'x_m' is nan"),
+        (cell("x_m", np.nan), "row 9: 'x_m' is empty. Give a number, or leave the row out"),
         (cell("y_m", np.inf, 130), "row 132: 'y_m' is inf"),
-        (cell("speed_mps", -np.inf), "row 9: 'speed_mps' is -inf"),
-        (cell("x_m", "far"), "row 9: 'x_m' is 'far', which is no number"),
-        (cell("t_s", np.nan), "row 9: 't_s' is 'nan'. Every row needs a time"),
+        (cell("speed_mps", -np.inf), "row 9: 'speed_mps' is -inf. Give a number, or leave it empty"),
+        (cell("speed_mps", "fast"), "'fast', which is no number. Give a number, or leave it empty"),
+        (cell("x_m", "far"), "row 9: 'x_m' is 'far', which is no number. Give a number, or leave the row out"),
+        (cell("t_s", np.nan), "row 9: 't_s' is empty. Every row needs a time"),
         (cell("agent_id", None), "row 9: 'agent_id' is empty"),
         (cell("drive_id", None), "row 9: 'drive_id' is empty"),
         (cell("type", "hovercraft", 130), "row 132: the type 'hovercraft' is not known"),
@@ -257,7 +270,57 @@ def test_skip_bad_keeps_other_windows_and_drives(tmp_path):
     told = []
     found = scenarios(save(frame, tmp_path / "log.parquet"), skip_bad=True, on_skip=told.append)
     assert [s.ids.scenario_id for s in found] == ["d1_t12.0", "d3_t0.0"]
-    assert len(told) == 2 and "row 50: 'x_m' is nan" in told[0] and "d2 has no ego" in told[1]
+    assert len(told) == 2 and "row 50: 'x_m' is empty" in told[0]
+    assert "drive 'd2' has no ego" in told[1] and told[1].endswith("All of drive 'd2' is left out.")
+
+
+def test_skip_bad_keeps_the_other_scenarios_of_a_drive(tmp_path):
+    frame = pd.concat([drive("d1", 3, start_s=20.0 * k).assign(scenario_id=f"s{k}") for k in range(3)])
+    frame.loc[frame.scenario_id == "s1", "is_ego"] = False
+    told = []
+    found = scenarios(save(frame, tmp_path / "log.csv"), skip_bad=True, on_skip=told.append)
+    assert [s.ids.scenario_id for s in found] == ["s0", "s2"]
+    assert len(told) == 1 and told[0].endswith("All of scenario 's1' is left out.")
+
+
+def course(degrees, speed_mps=10.0):
+    """A drive straight on along a compass course, positions in m, and its speed in m/s."""
+    frame = drive(agents=())
+    frame["x_m"] = speed_mps * frame.t_s * np.sin(np.radians(degrees))
+    frame["y_m"] = speed_mps * frame.t_s * np.cos(np.radians(degrees))
+    return frame.assign(heading_rad=np.radians(90 - degrees), speed_mps=speed_mps)
+
+
+@pytest.mark.parametrize(
+    ("change", "units", "sentence"),
+    [
+        ({"v": 36.0}, 'speed = "mph"', r'1\.609 times .* speeds are in km/h\. .* say \[units\] speed = "kmh"\.$'),
+        ({"v": 22.37}, 'speed = "kmh"', r'0\.6214 times .* in mph\. .* say \[units\] speed = "mph"\.$'),
+        ({"v": 10.0}, 'speed = "kmh"', r'0\.2778 times .* in m/s\. .* say \[units\] speed = "mps"\.$'),
+        ({"v": 13.0}, 'speed = "mps"', r"1\.3 times what positions and times give; check the units"),
+        ({"v": 32.81}, 'speed = "mps"\nposition = "ft"', "10.76 times .* check the units"),
+        ({"c": 37.0}, 'angle = "deg"', r'if they are clockwise from north\. .* say \[units\] heading = "compass"\.$'),
+        ({"c": 53.0}, 'angle = "deg"\nheading = "compass"', r'counter-clockwise .* say \[units\] heading = "math"\.$'),
+        ({"c": 53.0}, 'angle = "rad"', r'reach 53, .* degrees\. .* say \[units\] angle = "deg"\.$'),
+        ({"c": 37.0}, 'heading = "compass"', r'reach 37, .* degrees\. .* say \[units\] angle = "deg"\.$'),
+    ],
+)
+def test_units_that_the_motion_contradicts(tmp_path, change, units, sentence):
+    """Course 37 at 10 m/s = 36 km/h = 22.37 mph = 32.81 ft/s; 10.76 is 3.281 squared: feet for m, and m/s for ft/s."""
+    frame = course(37).assign(v=10.0, c=np.radians(53)).assign(**change)
+    used = 'speed = "v"' if "v" in change else 'heading = "c"'
+    if "position" in units:
+        used += '\nx = "x_m"\ny = "y_m"'
+    path = save(frame.drop(columns=["speed_mps", "heading_rad"]), tmp_path / "log.csv")
+    with pytest.raises(LogError, match=sentence):
+        scenarios(path, f"[columns]\n{used}\n[units]\n{units}")
+
+
+@pytest.mark.parametrize(("mark", "said"), [(";", "separated by ';'"), ("\t", "separated by tabs")])
+def test_other_separators_are_recognised(tmp_path, mark, said):
+    drive().to_csv(tmp_path / "log.csv", index=False, sep=mark)
+    with pytest.raises(LogError, match=said):
+        scenarios(tmp_path / "log.csv")
 
 
 def test_times_that_no_two_agents_share(tmp_path):

@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -87,23 +88,28 @@ def _mean_and_error(values, weights, drives):
 def test_exact_weights_turn_every_week_into_every_other(large):
     """All 112 pairs of weeks of an area: differences in units of their Monte-Carlo error, under one version.
 
-    4.2 is the 0.15 % point of the largest of 112 standard normals (Bonferroni); a root mean square of 1 is expected.
+    Two metrics, and the situations that the weeks change, which show whether the test could see wrong weights. 4.5 is
+    exceeded by one of 672 standard normals with probability 0.5 %.
     """
     truth = read_truth(large)
-    value, drive = truth.table["discomfort@v4.1"].to_numpy(), truth.table["drive_id"].to_numpy()
-    scores = []
+    drive = truth.table["drive_id"].to_numpy()
+    values = [truth.table[f"{metric}@v4.1"].to_numpy() for metric in ("discomfort", "hard_brake")]
+    changed = ("cut_in_large", "work_zone", "u_turn", "jaywalk")
+    values += [(truth.table["situation"] == name).to_numpy(float) for name in changed]
+    exact, naive = [], []
     for area in AREAS:
         for p, q in itertools.permutations(WEEKS, 2):
             P, Q = truth.rows([(area, p)]), truth.rows([(area, q)])
-            w = truth.weights([(area, p)], [(area, q)])
-            estimate, error = _mean_and_error(value[P], w, drive[P])
-            target, target_error = _mean_and_error(value[Q], np.ones(len(Q)), drive[Q])
-            scores.append((estimate - target) / np.hypot(error, target_error))
-    assert len(scores) == 112
-    assert np.abs(scores).max() < 4.2
-    assert np.sqrt(np.mean(np.square(scores))) < 1.5
-    first, third = (truth.mean("discomfort", "v4.1", ("harbor", week)) for week in ("2026-W10", "2026-W12"))
-    assert third - first > 0.02  # there was something to do
+            for scores, w in ((exact, truth.weights([(area, p)], [(area, q)])), (naive, np.ones(len(P)))):
+                for value in values:
+                    estimate, error = _mean_and_error(value[P], w, drive[P])
+                    target, target_error = _mean_and_error(value[Q], np.ones(len(Q)), drive[Q])
+                    scores.append((estimate - target) / np.hypot(error, target_error))
+    exact, naive = (np.reshape(scores, (112, len(values))) for scores in (exact, naive))
+    assert np.abs(exact).max() < 4.5
+    assert np.sqrt((exact**2).mean(axis=0)).max() < 1.5
+    assert np.sqrt((exact[:, 2:] ** 2).mean()) < 1.3 < 2 < np.sqrt((naive[:, 2:] ** 2).mean())
+    assert np.abs(naive).max() > 6
 
 
 @pytest.mark.slow
@@ -154,13 +160,18 @@ def test_a_drive_does_not_depend_on_its_block(monkeypatch):
     assert sum(block.n for block in fleet.blocks(config)) == 1600
 
 
+def _commits(url):
+    file = Path(url, "manifest.json")
+    return json.loads(file.read_text())["revision"] if file.is_file() else 0
+
+
 def test_a_killed_fleet_goes_on_to_the_same_end(small, tmp_path):
     url = tmp_path / "killed"
     command = [sys.executable, "-m", "avshift_core", "demo", "--out", str(url), "--scenarios", "400", "--seed", "3",
                "--jobs", "1"]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     until = time.monotonic() + 120
-    while not (url / "manifest.json").is_file() and time.monotonic() < until:
+    while not _commits(url) and time.monotonic() < until:
         time.sleep(0.02)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
@@ -171,6 +182,83 @@ def test_a_killed_fleet_goes_on_to_the_same_end(small, tmp_path):
         "scenario_id", ignore_index=True) for u in (small, url))
     pd.testing.assert_frame_equal(one, two)
     read_truth(str(url))
+
+
+def test_settings_are_checked_before_anything_is_written(tmp_path, capsys):
+    url = tmp_path / "demo"
+    for flags, part in ((["--effect-share", "0.9"], "effect_share is 0.9"), (["--jobs", "0"], "jobs is 0"),
+                        (["--jobs", "-2"], "jobs is -2"), (["--out", ""], "give a folder")):
+        assert main(["demo", "--out", str(url), "--scenarios", "16", *flags]) == 2
+        assert part in capsys.readouterr().err and not list(tmp_path.iterdir())
+
+
+def test_the_truth_of_a_fleet_that_is_not_there_is_replaced(tmp_path):
+    url = str(tmp_path / "demo")
+    finish(demo_steps(url, FleetConfig(16, seed=1), jobs=1))
+    shutil.rmtree(url)
+    finish(demo_steps(url, FleetConfig(16, seed=2), jobs=1))
+    assert json.loads(Path(f"{url}-truth", "truth.json").read_text())["seed"] == 2
+    assert sorted(read_truth(url).table["scenario_id"]) == sorted(open_corpus(url).table()["scenario_id"])
+
+
+def test_truth_that_is_missing_or_damaged_is_made_again(tmp_path):
+    url, config = str(tmp_path / "demo"), FleetConfig(16, seed=1)
+    finish(demo_steps(url, config, jobs=1))
+    before, parts = read_truth(url).table, sorted(Path(f"{url}-truth").glob("part-*"))
+    parts[3].unlink()
+    parts[5].write_bytes(parts[5].read_bytes()[:-9])
+    revision = _commits(url)
+    assert finish(demo_steps(url, config, jobs=1)) == 0 and _commits(url) == revision
+    pd.testing.assert_frame_equal(read_truth(url).table, before)
+    Path(f"{url}-truth", "truth.json").write_text("{")
+    with pytest.raises(CorpusError, match=r"damaged\. Remove"):
+        finish(demo_steps(url, config, jobs=1))
+
+
+def _children(pid):
+    """Processes whose parent this is, from /proc: the field after the state."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            if int(stat.read_text().rsplit(")", 1)[1].split()[1]) == pid:
+                found.append(int(stat.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def _alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are listed in /proc only on Linux")
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_workers_end_with_their_parent(tmp_path, how):
+    url = tmp_path / "demo"
+    command = [sys.executable, "-m", "avshift_core", "demo", "--out", str(url), "--scenarios", "6400", "--jobs", "2"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 120
+    while not _commits(url) and time.monotonic() < until:
+        time.sleep(0.02)
+    workers = _children(process.pid)
+    os.kill(process.pid, how)
+    error = process.communicate(timeout=60)[1]
+    assert len(workers) >= 2 and 0 < open_corpus(url, verify=True).n < 6400
+    if how == signal.SIGTERM:
+        assert process.returncode == 130 and "is sound" in error and "Traceback" not in error
+    until = time.monotonic() + 20
+    while any(map(_alive, workers)) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not any(map(_alive, workers))
+
+
+def test_a_reader_that_has_seen_enough_ends_a_command_quietly(small):
+    command = f"{sys.executable} -m avshift_core corpus {small} | true"
+    done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stderr == ""
 
 
 def test_the_command_line(tmp_path, capsys):

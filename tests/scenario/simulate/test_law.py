@@ -8,7 +8,7 @@ from scipy import stats
 
 from avshift_core.errors import ConfigError
 from avshift_core.scenario.schema import CATEGORIES
-from avshift_core.scenario.simulate.fleet import AREAS, WEEKS, FleetConfig
+from avshift_core.scenario.simulate.fleet import AREAS, WEEKS, FleetConfig, blocks, draw
 from avshift_core.scenario.simulate.law import BASE_MIX, HOURS, ROUTES, Change, Contexts, cell_law, sample_drive
 from avshift_core.scenario.simulate.situations import (
     CATEGORY_OF,
@@ -56,21 +56,56 @@ def test_the_parts_of_the_law_are_probabilities():
             assert law.rho[:, k, impossible].max(initial=0) == 0
 
 
+def route_and_hour(drives):
+    return (np.repeat([ROUTES.index(d.route) for d in drives], [d.contexts.n for d in drives]),
+            np.repeat([list(HOURS.values()).index(d.hour) for d in drives], [d.contexts.n for d in drives]))
+
+
+def close(found, expected, n, design=1.0):
+    """Shares as expected, class by class, within 4.5 standard errors."""
+    error = np.sqrt(np.maximum(expected * (1 - expected), 1e-12) * design / n)
+    assert (np.abs(found - expected) <= 4.5 * error + 1e-9).all(), np.abs(found - expected).max()
+
+
 @pytest.mark.parametrize("effect_share", [0.0, 0.3])
 def test_effects_leave_the_law_of_one_scenario_alone(effect_share):
-    """Situations as often as pi says, z with unit variance around its mean; tolerances are 4.5 standard errors."""
-    law = cell_law((), effect_share=effect_share, seed=1)
-    size, n = 5, 20_000
+    """Routes, hours, situations and roads as often as the law says, z with unit variance around its mean."""
+    law = cell_law((AREAS["harbor"],), effect_share=effect_share, seed=1)
+    size, n = 5, 40_000
     contexts, drives = sample(law, n, effect_share, 7, size)
-    expected = np.einsum("rh,rhk->k", law.p_rh, law.pi)
-    found = np.bincount(contexts.situation, minlength=len(expected)) / n
-    design = 1 + (size - 1) * 0.5  # intra-drive correlation of the mix stays below one half
-    assert np.abs(found - expected).max() < 4.5 * np.sqrt(0.25 * design / n)
-    means = np.concatenate([law.m[ROUTES.index(d.route), list(HOURS.values()).index(d.hour), d.contexts.situation]
-                            for d in drives])
-    rest = contexts.z - means
+    r, h = route_and_hour(drives)
+    k, j = contexts.situation, contexts.road
+    close(np.bincount(4 * r + h, minlength=16) / n, law.p_rh.ravel(), n / size)  # drawn once a drive
+    # Correlation within a drive: the Dirichlet's, and what routes and hours add, which is under 0.02 for every class.
+    close(np.bincount(k, minlength=law.pi.shape[2]) / n, np.einsum("rh,rhk->k", law.p_rh, law.pi), n,
+          1 + (size - 1) * (0.7 * effect_share + 0.02))
+    for situation in range(law.pi.shape[2]):
+        for route in range(len(ROUTES)):
+            rows = (k == situation) & (r == route)
+            close(np.bincount(j[rows], minlength=len(ROAD_NAMES)) / rows.sum(), law.rho[route, situation], rows.sum())
+    rest = contexts.z - law.m[r, h, k]
     assert np.abs(rest.mean(axis=0)).max() < 4.5 * np.sqrt((1 + (size - 1) * effect_share) / n)
     assert np.abs(rest.var(axis=0) - 1).max() < 4.5 * np.sqrt(2 * (1 + (size - 1) * effect_share) / n)
+
+
+def test_the_mix_of_a_drive_is_as_uneven_as_the_dial_says():
+    """Two scenarios of a drive are of the same situation more often: sum pi^2 + rho (1 - sum pi^2), rho = 0.7 share."""
+    law = cell_law((), effect_share=0.3, seed=1)
+    _, drives = sample(law, 40_000, 0.3, 2, size=2)
+    alike = np.mean([d.contexts.situation[0] == d.contexts.situation[1] for d in drives])
+    by_chance = np.einsum("rh,rhk->", law.p_rh, law.pi**2)
+    assert alike == pytest.approx(by_chance + 0.21 * (1 - by_chance), abs=4.5 * np.sqrt(0.25 / len(drives)))
+
+
+def test_the_noise_is_the_same_everywhere():
+    """Everything else that is drawn is uniform, in every area and on every route."""
+    config = FleetConfig(scenarios=16 * 500, seed=8)
+    for cell in (0, 1, 7):
+        contexts, ids = draw(config, next(block for block in blocks(config) if block.cell == cell))
+        assert np.abs(contexts.noise.mean(axis=0) - 0.5).max() < 5 * np.sqrt(1 / 12 / contexts.n)
+        for route in ROUTES:
+            rows = [i for i, item in enumerate(ids) if item.route == route]
+            assert abs(contexts.noise[rows].mean() - 0.5) < 4.5 * np.sqrt(1 / 12 / contexts.noise[rows].size)
 
 
 def test_the_dial_is_the_share_of_variance_between_drives():
@@ -83,16 +118,26 @@ def test_the_dial_is_the_share_of_variance_between_drives():
     assert between / (between + within) == pytest.approx(0.3, abs=0.015)
 
 
-def test_a_weight_has_mean_one_and_turns_p_into_q():
-    P = cell_law((AREAS["harbor"],), effect_share=0.1, seed=2)
-    Q = cell_law((AREAS["harbor"], Change(mix={"u_turn": 4.5}, means={"density": 0.3})), effect_share=0.1, seed=2)
-    contexts, _ = sample(P, 40_000, 0.1, 3)
+@pytest.mark.parametrize("target", [
+    (AREAS["harbor"], Change(mix={"u_turn": 4.5}, means={"density": 0.3})),
+    (AREAS["old_town"],),
+])
+def test_weights_turn_p_into_q(target):
+    """Weighted shares of situations and roads and means of z, against those of Q in closed form."""
+    P, Q = (cell_law(changes, effect_share=0.0, seed=2) for changes in ((AREAS["harbor"],), target))
+    contexts, _ = sample(P, 60_000, 0.0, 3, size=1)
     w = np.exp(Q.log_density(contexts) - P.log_density(contexts))
-    u_turn = contexts.situation == SITUATION_NAMES.index("u_turn")
-    expected = np.einsum("rh,rhk->k", Q.p_rh, Q.pi)[SITUATION_NAMES.index("u_turn")]
-    assert w.mean() == pytest.approx(1, abs=0.03)
-    assert (w * u_turn).mean() == pytest.approx(expected, rel=0.12)
-    assert (w * contexts.z[:, 1]).mean() - contexts.z[:, 1].mean() == pytest.approx(0.3, abs=0.05)
+    situation, road = np.eye(len(SITUATION_NAMES))[contexts.situation], np.eye(len(ROAD_NAMES))[contexts.road]
+    functions = np.concatenate([np.ones((contexts.n, 1)), situation, road, contexts.z], axis=1)
+    expected = np.concatenate([
+        [1.0], np.einsum("rh,rhk->k", Q.p_rh, Q.pi), np.einsum("rh,rhk,rkj->j", Q.p_rh, Q.pi, Q.rho),
+        np.einsum("rh,rhk,rhkd->d", Q.p_rh, Q.pi, Q.m)])
+    values = w[:, None] * functions
+    error = values.std(axis=0) / np.sqrt(contexts.n)
+    scores = (values.mean(axis=0) - expected) / np.maximum(error, 1e-12)
+    assert np.abs(scores).max() < 4.5
+    naive = (functions.mean(axis=0) - expected)[1:] / np.maximum(functions.std(axis=0) / np.sqrt(contexts.n), 1e-12)[1:]
+    assert np.abs(naive).max() > 20  # without weights it is plainly wrong
 
 
 def test_weeks_and_areas_differ_as_designed():

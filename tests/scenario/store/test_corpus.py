@@ -24,6 +24,7 @@ from avshift_core.scenario.store.columns import FIXED_POINT, batch_of, parquet_b
 from avshift_core.scenario.store.corpus import create_or_open, open_corpus
 from avshift_core.scenario.store.location import Location
 from avshift_core.scenario.store.query import CohortQuery
+from avshift_core.scenario.store.summary import describe
 
 ROOT = Path(__file__).parents[3]
 DAYS = {"2026-03-02": "2026-W10", "2026-03-03": "2026-W10", "2026-03-09": "2026-W11"}
@@ -303,20 +304,45 @@ def test_latents_that_do_not_fit_are_refused(tmp_path, model, shape, part):
 
 
 @pytest.mark.parametrize(("call", "part"), [
-    (lambda c: c.table(CohortQuery(area="moon")), "No scenario of .* has area=moon. It holds period 2026-W10, "),
+    (lambda c: c.table(CohortQuery(area="moon")), "No scenario of .* has area=moon. It holds area harbor, hill\\.$"),
+    (lambda c: c.table("period=2026-W11,day=2026-03-02"), "period 2026-W10, 2026-W11; day .* but not these together"),
+    (lambda c: c.table("foo=1"), "'foo' is no key of a cohort. Keys are period"),
+    (lambda c: c.table(None), "write it as text"), (lambda c: c.table(metrics=None), "'metrics' holds None"),
+    (lambda c: c.table(metrics=[5]), "'metrics' holds 5"), (lambda c: c.scenarios([3]), "'ids' holds 3"),
+    (lambda c: c.table(columns=[None]), "'columns' holds None"), (lambda c: c.table(latents=["m"]), "no latents of"),
+    (lambda c: next(c.batches(size=0)), "size of 1 or more"), (lambda c: next(c.batches(part="x")), "no part 'x'"),
+    *((lambda c, text=text: c.table(metrics=text), r"write only > or < with a number inside of \[0, 10\]") for text in (
+        "ttc_min_s<11", "ttc_min_s>-1", "ttc_min_s>=1", "ttc_min_s==1", "ttc_min_s<", "ttc_min_s<soon", "ttc_min_s<nan",
+        "ttc_min_s<=1")),
+    (lambda c: c.table(metrics="discomfort>"), r"inside of \[0, 5\]"),
     (lambda c: c.table(CohortQuery(route="r9")), "No scenario of .* has route=r9"),
     (lambda c: next(c.batches(CohortQuery(route="r9"))), "No scenario of .* has route=r9"),
     (lambda c: c.table(columns=["speed"]), "no column 'speed'; found scenario_id"),
     (lambda c: c.table(metrics=["risk"]), "no metric 'risk'; found ttc_min_s"),
-    (lambda c: c.table(metrics=["ttc_min_s<soon"]), "'soon' .* is not a number"),
     (lambda c: c.table(metrics=["turn"]), "'turn' is not a number in every scenario"),
-    (lambda c: c.table(metrics=["ttc_min_s<nan"]), "is not a number"), (lambda c: c.distinct("moon"), "no column"),
+    (lambda c: c.distinct("moon"), "no column"),
     (lambda c: c.scenarios(["s0001", "nobody"]), "no scenario 'nobody'"),
     (lambda c: c.table(columns=['"; DROP TABLE x; --']), "no column"),
 ])
 def test_wrong_questions_get_one_sentence(tmp_path, call, part):
     with pytest.raises(CorpusError, match=part):
         call(write(tmp_path / "c"))
+
+
+def test_text_counts_as_a_query_and_as_one_name(tmp_path):
+    corpus = write(tmp_path / "c")
+    expected = corpus.table(CohortQuery(area="hill"), columns=["scenario_id"], metrics=["hard_brake"])
+    pd.testing.assert_frame_equal(corpus.table("area=hill", columns="scenario_id", metrics="hard_brake"), expected)
+    assert [s.ids.scenario_id for s in corpus.scenarios("s0007")] == ["s0007"]
+    assert corpus.distinct("area", "area=hill") == ["hill"]
+
+
+def test_a_table_may_bring_its_own_discomfort(tmp_path):
+    batch, attributes, _ = fleet(4)
+    with create_or_open(tmp_path / "c") as writer:
+        writer.add(batch, attributes, {"discomfort": np.array([0.2, 0.5, 0.7, 1.0])}, source="log-1")
+    frame = open_corpus(tmp_path / "c").table(metrics="discomfort>0.5").sort_values("scenario_id")
+    assert frame["discomfort>0.5"].tolist() == [0, 0, 1, 1]
 
 
 def test_values_with_quotes_are_only_values(tmp_path):
@@ -359,7 +385,8 @@ def test_memory_does_not_grow_with_what_is_added(tmp_path, monkeypatch):
         for k in range(12):
             writer.add(*fleet(40, prefix=f"k{k}-"), source=f"log-{k}")
             assert sum(writer._bytes.values()) <= 50_000
-        assert not (tmp_path / "c" / "manifest.json").exists()  # spilled, not committed
+        first = json.loads((tmp_path / "c" / "manifest.json").read_text())  # spilled, not committed
+        assert first["revision"] == 0 and first["parts"] == []
     assert open_corpus(tmp_path / "c", verify=True).n == 480
 
 
@@ -456,13 +483,59 @@ def test_a_disk_that_is_really_full(tiny_disk):
     assert contents(root) == before and open_corpus(root, verify=True).n == 6
 
 
-def test_a_failed_first_import_leaves_nothing(tmp_path):
-    with pytest.raises(RuntimeError), create_or_open(tmp_path / "c") as writer:
+@pytest.mark.parametrize("name", ["manifest.json", "all but parts"])
+def test_parts_without_a_manifest_are_never_removed(tmp_path, name):
+    root = tmp_path / "c"
+    write(root)
+    (root / "manifest.json").unlink()
+    if name != "manifest.json":
+        (root / ".lock").unlink()
+    before = contents(root)
+    with pytest.raises(CorpusError, match=r"holds parts of a corpus but no manifest.json. Restore manifest.json"), \
+            create_or_open(root):
+        pass
+    assert contents(root) == before
+
+
+def test_foreign_files_in_the_folders_of_a_corpus(tmp_path):
+    (tmp_path / "states").mkdir()
+    (tmp_path / "states" / "ohio.csv").write_text("x")
+    with pytest.raises(CorpusError, match=r"but no manifest\.json"), create_or_open(tmp_path):
+        pass
+    assert (tmp_path / "states" / "ohio.csv").read_text() == "x"
+
+
+def test_a_writer_killed_before_its_first_commit_leaves_a_manifest(tmp_path):
+    code = f"""
+import os
+from avshift_core.scenario.store.corpus import create_or_open
+from tests.scenario.store.test_corpus import fleet
+with create_or_open({str(tmp_path / 'c')!r}) as writer:
+    writer.add(*fleet(9))
+    for group in list(writer._buffers):
+        writer._flush(group)
+    os._exit(9)
+"""
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=60).returncode == 9
+    assert list((tmp_path / "c").rglob("*.parquet")) and open_corpus(tmp_path / "c").n == 0
+    corpus = write(tmp_path / "c")
+    assert corpus.n == 60 and {p for p in contents(tmp_path / "c")} == {*corpus.manifest.files, "manifest.json"}
+
+
+def test_drafts_of_a_killed_first_manifest_are_no_parts(tmp_path):
+    (tmp_path / ".manifest.json.01234567.tmp").write_text("x")
+    (tmp_path / ".lock").write_text("x")
+    assert write(tmp_path, 6).n == 6 and not list(tmp_path.glob(".manifest*"))
+
+
+@pytest.mark.parametrize("name", ["c", "new/folders/c"])
+def test_a_failed_first_import_leaves_nothing(tmp_path, name):
+    with pytest.raises(RuntimeError), create_or_open(tmp_path / name) as writer:
         writer.add(*fleet(9))
         for group in list(writer._buffers):
             writer._flush(group)
         raise RuntimeError
-    assert not (tmp_path / "c").exists()
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_second_writer_is_told_at_once_who_is_first(tmp_path):
@@ -525,7 +598,7 @@ def test_an_id_is_given_once(tmp_path, committed):
 
 @pytest.mark.parametrize(("make", "part"), [
     (lambda root: None, "does not exist"), (lambda root: root.mkdir(), "is not a corpus"),
-    (lambda root: root.write_text("x"), "is not a corpus"),
+    (lambda root: root.write_text("x"), "is a file; give a folder"),
     (lambda root: (root.mkdir(), (root / "manifest.json").write_text("{}")), "not the manifest"),
 ])
 def test_what_is_no_corpus(tmp_path, make, part):
@@ -571,13 +644,19 @@ def test_a_folder_of_something_else_is_not_written_to(tmp_path):
     with pytest.raises(CorpusError, match="holds files but no corpus"), create_or_open(tmp_path):
         pass
     (tmp_path / "file").write_text("x")
-    with pytest.raises(AVShiftError, match="cannot be written"), create_or_open(tmp_path / "file"):
+    with pytest.raises(AVShiftError, match="is a file; give a folder"), create_or_open(tmp_path / "file"):
         pass
 
 
 @pytest.mark.parametrize("url", ["nosuch://bucket/x", "s3fs-missing://x"])
 def test_an_unknown_kind_of_url(url):
     with pytest.raises(CorpusError, match="cannot be opened"):
+        open_corpus(url)
+
+
+@pytest.mark.parametrize("url", ["", " "])
+def test_an_empty_name_of_a_corpus(url):
+    with pytest.raises(CorpusError, match="give a folder or a URL"):
         open_corpus(url)
 
 
@@ -614,3 +693,14 @@ def test_the_summary_warns(tmp_path):
                  "Drive 'd1' holds 41%", "ttc_min_s come from states below 5 Hz in 100%", "agent size in 220 of 220"):
         assert part in text, text
     assert "too few" not in text
+
+
+def test_small_amounts_keep_their_digits(tmp_path):
+    batch, attributes, metrics = fleet(12)
+    metrics |= {"duration_s": np.full(12, 12.0), "hard_brake": np.full(12, 7e-15)}  # 144 s are 0.04 h
+    with create_or_open(tmp_path / "c") as writer:
+        writer.add(batch, attributes, metrics)
+    lines = describe(open_corpus(tmp_path / "c").summary()).splitlines()
+    assert " 0.04 h" in lines[0]
+    brake = next(line for line in lines if line.startswith("hard_brake"))
+    assert brake.split()[1:4] == ["0", "0", "0"]

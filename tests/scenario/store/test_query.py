@@ -32,7 +32,7 @@ def test_the_text_gives_the_query_back(query):
 
 
 @pytest.mark.parametrize(("text", "part"), [
-    ("week=3", "'week=3' does not say which scenarios"), ("harbor", "Keys are period, area, av_version"),
+    ("week=3", "'week' is no key of a cohort. Keys are period, area"), ("harbor", "Keys are period, area, av_version"),
     ("area=", "empty value"), ("area=a||b", "empty value"), ("area=a,area=b", "given twice"), (",", "does not say"),
     ("hour=noon", "'noon' is no hour"), ("hour=24", "0 to 23"), ("hour=", "empty value"), ("area=a,", "does not say"),
 ])
@@ -41,7 +41,13 @@ def test_what_cannot_be_understood_is_said_in_one_sentence(text, part):
         CohortQuery.parse(text)
 
 
-@pytest.mark.parametrize("value", ["", [""], ["a", ""]])
+@pytest.mark.parametrize("value", [None, 5, ["area=a"]])
+def test_a_cohort_is_text(value):
+    with pytest.raises(CorpusError, match="write it as text such as period="):
+        CohortQuery.parse(value)
+
+
+@pytest.mark.parametrize("value", ["", [""], ["a", ""], None, [None]])
 def test_empty_values_are_refused_from_python_too(value):
     with pytest.raises(CorpusError, match="empty value"):
         CohortQuery(area=value)
