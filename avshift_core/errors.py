@@ -21,5 +21,9 @@ class CorpusError(AVShiftError):
     """A corpus cannot be opened, read or written; nothing was changed."""
 
 
+class ModelError(AVShiftError):
+    """A model cannot be read, trained or used on these scenarios; names the file, the batch or the scenario."""
+
+
 class ConfigError(AVShiftError):
     """A setting is outside its range."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -16,16 +17,25 @@ from avshift_core.shift.analyze import Analysis
 from avshift_core.shift.calibrate import Calibration
 from avshift_core.shift.local import Region
 
+if TYPE_CHECKING:
+    from avshift_core.latent.corpora import CorpusPair
+
 SCHEMA = 1
 
 
-def to_report(analysis: Analysis) -> dict:
-    """The report as plain values. The same data, config and seed give the same report, but for `timings`."""
+def to_report(analysis: Analysis, pair: CorpusPair | None = None) -> dict:
+    """The report as plain values. The same data, config and seed give the same report, but for `timings`.
+
+    Args:
+        pair: where P and Q come from, when that is a corpus.
+    """
     test, decision = analysis.global_test, analysis.verdict
     report = {
         "schema": SCHEMA,
-        "source": _cohort(analysis.P),
-        "target": _cohort(analysis.Q),
+        "source": _cohort(analysis.P) | ({"query": str(pair.source)} if pair else {}),
+        "target": _cohort(analysis.Q) | ({"query": str(pair.target)} if pair else {}),
+        "corpus": origin(pair) if pair else None,
+        "cautions": list(pair.cautions) if pair else [],
         "config": asdict(analysis.config),
         "global_test": {
             **{name: getattr(test, name) for name in (
@@ -55,8 +65,16 @@ def to_report(analysis: Analysis) -> dict:
     return plain(report)
 
 
+def origin(pair: CorpusPair) -> dict:
+    """The corpus of a pair at the revision that was read, and which of its latents were compared."""
+    return {"url": pair.corpus.url, "fingerprint": pair.corpus.fingerprint, "latents": pair.latents, "view": pair.view}
+
+
 def to_rows(analysis: Analysis) -> pd.DataFrame:
-    """One row a scenario: side, row, h, region (1..K as in the report, -1 outside), w_lis, w_ipw (P only)."""
+    """One row a scenario: side, row, h, region (1..K as in the report, -1 outside), w_lis, w_ipw (P only).
+
+    `scenario_id` follows `row` when both cohorts have one.
+    """
     test, calibrator, B = analysis.global_test, analysis.calibrator, analysis.config.B
     n_P, n_Q = analysis.P.n, analysis.Q.n
     none = [np.full(n_P, -1), np.full(n_Q, -1)]
@@ -64,9 +82,12 @@ def to_rows(analysis: Analysis) -> pd.DataFrame:
     region = np.where(np.concatenate(index) >= 0, np.concatenate(index) + 1, -1)
     w_lis = np.ones(n_P) if calibrator.regions is None else calibrator.regions.weights(B)
     blank = np.full(n_Q, np.nan)
+    sides = analysis.P.obs, analysis.Q.obs
+    named = all("scenario_id" in obs for obs in sides)
     return pd.DataFrame({
         "side": ["P"] * n_P + ["Q"] * n_Q,
         "row": np.concatenate([np.arange(n_P), np.arange(n_Q)]),
+        **({"scenario_id": np.concatenate([obs["scenario_id"].astype(str) for obs in sides])} if named else {}),
         "h": np.concatenate([test.h_P, test.h_Q]),
         "region": region,
         "cell": analysis.space.cell,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from avshift_core.errors import AVShiftError
@@ -80,12 +81,16 @@ def run_demo(arguments: argparse.Namespace) -> None:
 
 
 def _sound_when_stopped(steps, corpus: str):
-    """Run the steps under a bar; Ctrl-C ends them in good order, with one sentence."""
+    return finish_or_stop(steps, lambda: f"{_state(corpus)} Run the same command again to go on.")
+
+
+def finish_or_stop(steps, kept: Callable[[], str]):
+    """Run the steps under a bar; Ctrl-C ends them in good order, with one sentence on what is kept."""
     try:
         return finish_with_bar(steps)
     except KeyboardInterrupt:
         steps.close()
-        print(f"avshift: stopped; {_state(corpus)} Run the same command again to go on.", file=sys.stderr)
+        print(f"avshift: stopped; {kept()}", file=sys.stderr)
         raise SystemExit(130) from None
 
 

@@ -69,11 +69,9 @@ def tensor_view(batch: ScenarioBatch, steps: int = 15, max_agents: int = 128, ac
     origin, heading = _first_pose(batch)
     chosen, n_cut = _kept(batch, max_agents, actor)
     left, part, usable, dt = _between(batch, steps)
-    ego, ego_valid = _resample(batch.ego[:, None], batch.ego_valid[:, None], left, part, usable)
-    states = np.take_along_axis(batch.agents, np.maximum(chosen, 0)[:, :, None, None], axis=1)
-    there = np.take_along_axis(batch.agents_valid, np.maximum(chosen, 0)[:, :, None], axis=1)
-    there = there & (chosen >= 0)[:, :, None]
-    agents, agents_valid = _resample(states, there, left, part, usable)
+    alone = np.zeros((batch.n, 1), np.int64)
+    ego, ego_valid = _resample(batch.ego[:, None], batch.ego_valid[:, None], alone, left, part, usable)
+    agents, agents_valid = _resample(batch.agents, batch.agents_valid, chosen, left, part, usable)
     kept = agents_valid.any(axis=2)
     size = np.take_along_axis(batch.agent_size, np.maximum(chosen, 0)[..., None], axis=1)
     kind = np.take_along_axis(batch.agent_type, np.maximum(chosen, 0), axis=1)
@@ -121,17 +119,20 @@ def _between(batch: ScenarioBatch, steps: int):
     return left, part, usable, ((end - start)[:, 0] / (steps - 1)).astype(np.float32)
 
 
-def _resample(states, valid, left, part, usable):
-    """(n, A, S, F) states between two native steps, headings the short way round, and (n, A, S) whether both are
-    valid; a step that falls on a native one needs only that."""
-    T = states.shape[2]
-    at = lambda a, i: np.take_along_axis(a, i.reshape(len(i), 1, -1, *(1,) * (a.ndim - 3)), axis=2)  # noqa: E731
-    right = np.minimum(left + 1, max(T - 1, 0))
-    a, b, share = at(states, left).astype(np.float64), at(states, right).astype(np.float64), part[:, None]
+def _resample(states, valid, chosen, left, part, usable):
+    """(n, K, S, F) states of the chosen (n, K) agents between two native steps, headings the short way round, and
+    (n, K, S) whether both are valid; a step that falls on a native one needs only that."""
+    n, A, T = valid.shape
+    if A == 0:
+        return np.zeros((n, 0, left.shape[1], states.shape[3])), np.zeros((n, 0, left.shape[1]), bool)
+    first = (np.arange(n)[:, None] * A + np.maximum(chosen, 0))[:, :, None] * T  # (n, K, 1) flat place of an agent
+    states, valid = states.reshape(-1, states.shape[3]), valid.reshape(-1)
+    at, then = first + left[:, None], first + np.minimum(left + 1, max(T - 1, 0))[:, None]
+    a, b, share = states.take(at, axis=0).astype(np.float64), states.take(then, axis=0), part[:, None]
     out = a + share[..., None] * (b - a)
     out[..., 2] = a[..., 2] + share * wrap(b[..., 2] - a[..., 2])
-    ok = (at(valid, left) | (share >= 1 - 1e-9)) & (at(valid, right) | (share <= 1e-9)) & usable[:, None]
-    return out, ok
+    ok = (valid[at] | (share >= 1 - 1e-9)) & (valid[then] | (share <= 1e-9)) & usable[:, None]
+    return out, ok & (chosen >= 0)[:, :, None]
 
 
 def _features(states, valid, origin, heading):

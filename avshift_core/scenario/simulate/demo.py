@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
-from collections import deque
-from collections.abc import Generator, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Generator
 from dataclasses import dataclass
-from multiprocessing import get_context, parent_process
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from avshift_core.errors import ConfigError, CorpusError
+from avshift_core.errors import CorpusError
+from avshift_core.parallel import check_jobs, in_order
 from avshift_core.progress import Progress
 from avshift_core.scenario.measure.batch import Measured, measure
 from avshift_core.scenario.measure.metrics import compute_metrics
@@ -39,8 +35,7 @@ class MadeBlock:
 
 def demo_steps(url: str, config: FleetConfig, *, jobs: int | None = None) -> Generator[Progress, None, int]:
     """Make the fleet; the last value is how many scenarios were added. A fleet that is there already is left alone."""
-    if jobs is not None and jobs < 1:
-        raise ConfigError(f"jobs is {jobs}; it must be 1 or more.")
+    check_jobs(jobs)
     len(config.laws)  # settings outside of their range are refused here, before anything is written
     folder = truth_folder(url)
     with create_or_open(url) as writer:
@@ -48,7 +43,7 @@ def demo_steps(url: str, config: FleetConfig, *, jobs: int | None = None) -> Gen
         todo = [block for block in blocks(config) if not (writer.done(block.key) and _has_truth(folder, block))]
         done = config.scenarios - sum(block.n for block in todo)
         added = 0
-        for block, made in zip(todo, _make_all(config, todo, jobs), strict=True):
+        for block, made in zip(todo, in_order(partial(make_block, config), todo, jobs), strict=True):
             write_part(folder, config, block, made.contexts, made.facts)
             if not writer.done(block.key):
                 for part in made.measured:
@@ -104,33 +99,3 @@ def make_block(config: FleetConfig, block: Block) -> MadeBlock:
             for name, value in metrics.items():
                 values.setdefault(f"{name}@{version}", np.zeros(contexts.n))[rows] = value
     return MadeBlock(contexts, tuple(measured), pd.concat([facts, pd.DataFrame(values)], axis=1))
-
-
-def _make_all(config: FleetConfig, todo: list[Block], jobs: int | None) -> Iterator[MadeBlock]:
-    """Blocks in their order, a few of them under way at a time."""
-    jobs = min(jobs or os.cpu_count() or 1, len(todo))
-    if jobs <= 1:
-        yield from (make_block(config, block) for block in todo)
-        return
-    waiting = deque(todo)
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_end_with_parent) as pool:
-        try:
-            under_way = deque(pool.submit(make_block, config, waiting.popleft()) for _ in range(jobs))
-            while under_way:
-                made = under_way.popleft().result()
-                if waiting:
-                    under_way.append(pool.submit(make_block, config, waiting.popleft()))
-                yield made
-        finally:  # blocks under way are awaited: a worker that ends while it sends one would block the pool for ever
-            pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _end_with_parent() -> None:
-    """Let this worker end when the process that started it is gone, and only then."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the parent ends the work
-
-    def watch() -> None:
-        parent_process().join()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()

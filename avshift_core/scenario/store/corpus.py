@@ -110,7 +110,7 @@ class Corpus:
 
     def table(
         self, query: CohortQuery | str = ALL, columns: Sequence[str] | None = None, metrics: Sequence[str] | str = (),
-        latents: str | None = None,
+        latents: str | None = None, part: str | None = None,
     ) -> pd.DataFrame | tuple[pd.DataFrame, np.ndarray]:
         """The scenarios of a query, one row each, in the order of the corpus.
 
@@ -121,6 +121,7 @@ class Corpus:
                 `discomfort>1.3`, which give 0 and 1; each becomes a column of that name, beside `low_rate`,
                 `distance_km` and `duration_h`.
             latents: a model; the answer is then (table, z (n, d) float32).
+            part: id of a part; only its scenarios, in its order.
         """
         query, metrics = as_query(query), _names("metrics", metrics)
         columns = list(self.cohort_columns) if columns is None else _names("columns", columns)
@@ -128,7 +129,7 @@ class Corpus:
         attributes = dict.fromkeys([*columns, *(c.column for c in choices.values() if not c.measured)])
         measured = dict.fromkeys(c.column for c in choices.values() if c.measured)
         self._check_columns(columns)
-        parts = self._admitted(query)
+        parts = self._admitted(query, part)
         self._check_versions(parts, measured)
         rows = self._scan(parts, [META, METRICS] if metrics else [META]).rows(
             query, list(attributes), list(dict.fromkeys([*measured, *EXPOSURE])) if metrics else [])
@@ -162,11 +163,7 @@ class Corpus:
         if size < 1:
             raise CorpusError(f"A batch of {size} scenarios cannot be; give a size of 1 or more.")
         query = as_query(query)
-        parts = self._admitted(query)
-        if part is not None:
-            parts = [p for p in parts if p.id == part]
-            if not parts:
-                raise CorpusError(f"{self.url} has no part '{part}'{_of(query)}.")
+        parts = self._admitted(query, part)
         rows = self._scan(parts, [META]).rows(query, [], [])
         if rows.empty:
             raise self._nothing(query)
@@ -206,10 +203,16 @@ class Corpus:
 
     # Files and parts -----------------------------------------------------------------------------------------------
 
-    def _admitted(self, query: CohortQuery) -> list[Part]:
+    def _admitted(self, query: CohortQuery, only: str | None = None) -> list[Part]:
+        """Parts that may hold scenarios of a query; with `only` that one."""
         parts = [part for part in self.parts if part.admits(query)]
         if not parts:
             raise self._nothing(query)
+        if only is None:
+            return parts
+        parts = [part for part in parts if part.id == only]
+        if not parts:
+            raise CorpusError(f"{self.url} has no part '{only}'{_of(query)}.")
         return parts
 
     def _scan(self, parts: Sequence[Part], tables: Sequence[str]) -> Scan:

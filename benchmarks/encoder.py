@@ -1,0 +1,198 @@
+"""What the encoder costs: `python benchmarks/encoder.py`.
+
+1. The network ragged, as it is, against the same weights padded to 128 agents and 64 lines: scenarios a second of one
+   thread, encoding and training, on the same demo scenarios in turn; and that both give the same z.
+2. The whole of `encode` (reading, views, both latents, writing), and its peak memory for corpora of growing size.
+3. The whole of `train`: peak memory of its processes for corpora of growing size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import multiprocessing
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from avshift_core.config import EncoderConfig
+from avshift_core.encoder.encode import encode_steps
+from avshift_core.encoder.loss import make_targets, training_loss
+from avshift_core.encoder.model import (
+    Decoder,
+    Encoder,
+    _agent_inputs,
+    _ego_inputs,
+    _line_inputs,
+    _waves,
+    to_torch,
+)
+from avshift_core.encoder.scenes import MAX_AGENTS, STEPS, Scenes, ragged
+from avshift_core.encoder.targets import CLASSES, N_EXTRA, NUMBERS
+from avshift_core.encoder.train import train_steps
+from avshift_core.encoder.weights import load_model
+from avshift_core.progress import finish
+from avshift_core.scenario.simulate.demo import demo_steps
+from avshift_core.scenario.simulate.fleet import Block, FleetConfig, draw, simulate
+from avshift_core.scenario.simulate.policy import POLICIES
+from avshift_core.scenario.view import ROAD_LINES, tensor_view
+
+SEED, BATCH, ROUNDS = 10_000, 128, 8
+SIZES = (2_000, 8_000, 32_000)
+
+
+class Padded(Encoder):
+    """The same network and weights on padded tensors: 128 agents at 15 steps and 64 lines, most of them nobody.
+
+    Its inputs are laid out from the ragged ones, which spares it the cost of making them for nobody.
+    """
+
+    def pooled(self, s: Scenes):
+        n, S, _ = s.ego.shape
+        t = s.dt_s[:, None] * torch.arange(S)
+        place, _ = _place_in_scene(s.agent_scene, n)
+        at = ((s.agent_scene * MAX_AGENTS + place)[s.token_agent] * S + s.token_step)
+        seen = torch.zeros(n * MAX_AGENTS * S, dtype=torch.bool).index_fill(0, at, True).view(n, MAX_AGENTS, S)
+        inputs = _agent_inputs(s, t)
+        inputs = inputs.new_zeros(n * MAX_AGENTS * S, inputs.shape[1]).index_copy(0, at, inputs)
+        kind = s.agent_type.new_zeros(n * MAX_AGENTS).index_copy(0, s.agent_scene * MAX_AGENTS + place, s.agent_type)
+        agent = self.agent(inputs).view(n, MAX_AGENTS, S, -1) + self.agent_type(kind).view(n, MAX_AGENTS, 1, -1)
+        ego = self.ego(_ego_inputs(s, t)) + self.time(_waves(t))  # (n, S, d)
+        road = self._padded_road(s, ego)
+        met = _attend(self.ego_agent, ego.view(n * S, 1, -1), agent.transpose(1, 2).reshape(n * S, MAX_AGENTS, -1),
+                      seen.transpose(1, 2).reshape(n * S, MAX_AGENTS), self.ego_agent.nobody.view(-1))
+        count = seen.sum(dim=1).view(n * S, 1)
+        around = (agent * seen[..., None]).sum(dim=1).view(n * S, -1) / count.clamp(min=1)
+        together = [ego.view(n * S, -1), met.view(n * S, -1), road.view(n * S, -1), around, torch.log1p(count)]
+        return self.over_time(self.fuse(torch.cat(together, dim=1)).view(n, S, -1), s.step_valid)
+
+    def _padded_road(self, s: Scenes, ego):
+        place, many = _place_in_scene(s.line_scene, len(ego))
+        at = s.line_scene * ROAD_LINES + place
+        inputs = _line_inputs(s)
+        inputs = inputs.new_zeros(len(ego) * ROAD_LINES, inputs.shape[1]).index_copy(0, at, inputs)
+        kind = s.line_kind.new_zeros(len(inputs)).index_copy(0, at, s.line_kind)
+        line = (self.line(inputs) + self.line_kind(kind)).view(len(ego), ROAD_LINES, -1)
+        return _attend(self.ego_road, ego, line, torch.arange(ROAD_LINES) < many[:, None], self.ego_road.nothing)
+
+
+def _place_in_scene(scene, n: int):
+    many = torch.bincount(scene, minlength=n)
+    return torch.arange(len(scene)) - (many.cumsum(0) - many)[scene], many
+
+
+def _attend(layer, query, token, seen, nobody):
+    """Attention of queries (g, S, d) to slots (g, A, d) where seen (g, A), and to nobody (2 d,)."""
+    (g, S, d), H = query.shape, layer.heads
+    kv = torch.cat([nobody.expand(g, 1, 2 * d), layer.kv(token)], dim=1).view(g, -1, 2, H, d // H)
+    k, v = kv.permute(2, 0, 3, 1, 4)
+    q = layer.q(query).view(g, S, H, d // H).transpose(1, 2)
+    mask = F.pad(seen, (1, 0), value=True)[:, None, None]
+    return layer.out(F.scaled_dot_product_attention(q, k, v, attn_mask=mask).transpose(1, 2).reshape(g, S, d))
+
+
+def compare_speed() -> None:
+    """Ragged against padded, in turn, by process time of one thread."""
+    torch.set_num_threads(1)
+    config = FleetConfig(scenarios=16 * 2500, seed=SEED)
+    batch = next(b for _, b, _ in simulate(*draw(config, Block(0, 0, 6, BATCH)), POLICIES["v4.1"]))
+    view = tensor_view(batch)
+    scenes = to_torch(ragged(view))
+    model = load_model()
+    net, other = model.net, _padded_copy(model)
+    with torch.inference_mode():
+        difference = (net(scenes) - other(scenes)).abs().max().item()
+    print(f"agents {view.agent_valid.sum() / batch.n:.1f}, tokens {len(scenes.token) / batch.n:.0f} of "
+          f"{MAX_AGENTS * STEPS:,}, lines {len(scenes.line) / batch.n:.1f} of {ROAD_LINES} a scenario; largest "
+          f"difference of z: {difference:.1e}\n")
+    print(f"{'':<10} {'ragged / s':>11} {'padded / s':>11} {'ratio':>6}")
+    encode = [_rate(lambda n=n: _forward(n, scenes), batch.n) for n in (net, other)]
+    torch.manual_seed(0)
+    decoder = Decoder(model.config, len(NUMBERS), tuple(map(len, CLASSES.values())))
+    train = [_rate(lambda n=n: _step(n, decoder, scenes), batch.n) for n in (net, other)]
+    for name, (fast, slow) in (("encoding", encode), ("training", train)):
+        print(f"{name:<10} {fast:>11,.0f} {slow:>11,.0f} {fast / slow:>6.2f}", flush=True)
+
+
+def _padded_copy(model) -> Padded:
+    other = Padded(model.config)
+    other.load_state_dict(model.net.state_dict())
+    return other.eval()
+
+
+def _forward(net, scenes) -> None:
+    with torch.inference_mode():
+        net(scenes)
+
+
+def _step(net, decoder, scenes) -> None:
+    extra = np.zeros((scenes.n, N_EXTRA), np.float32)
+    targets = make_targets(extra, torch.ones(len(NUMBERS)), torch.ones(len(NUMBERS)))
+    loss, _ = training_loss(net, decoder, scenes, scenes, targets, EncoderConfig(), torch.Generator().manual_seed(0))
+    loss.backward()
+
+
+def _rate(work, n: int) -> float:
+    """Scenarios a second of the fastest round."""
+    work()
+    best = math.inf
+    for _ in range(ROUNDS):
+        start = time.process_time()
+        work()
+        best = min(best, time.process_time() - start)
+    return n / best
+
+
+def grow(task: str) -> None:
+    """Time and peak memory of the whole command, for corpora of growing size; each in a process of its own."""
+    print(f"\n{task}\n{'scenarios':>10} {'s':>7} {'a second':>9} {'peak MB of one process':>23}")
+    for n in SIZES:
+        command = [sys.executable, __file__, "--task", task, "--make", str(n)]
+        row = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1])
+        print(f"{n:>10,} {row['s']:>7.1f} {n / row['s']:>9,.0f} {row['mb']:>23,.0f}", flush=True)
+
+
+def measure(task: str, n: int) -> dict:
+    """One command on a fleet of n scenarios, which another process makes so that only the command's memory counts."""
+    with tempfile.TemporaryDirectory() as folder:
+        url = f"{folder}/corpus"
+        maker = multiprocessing.get_context("spawn").Process(target=_make, args=(url, n))
+        maker.start()
+        maker.join()
+        start = time.perf_counter()
+        if task == "encode":
+            finish(encode_steps(url, load_model(), jobs=1))
+        else:
+            finish(train_steps(url, f"{folder}/model", EncoderConfig(epochs=1), jobs=1))
+        seconds = time.perf_counter() - start
+    return {"s": seconds, "mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+
+
+def _make(url: str, n: int) -> None:
+    finish(demo_steps(url, FleetConfig(n, SEED), jobs=2))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--task", choices=("ratio", "encode", "train"), help="only this table")
+    parser.add_argument("--make", type=int, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.make:
+        print(json.dumps(measure(arguments.task, arguments.make)))
+        return
+    for task in [arguments.task] if arguments.task else ("ratio", "encode", "train"):
+        compare_speed() if task == "ratio" else grow(task)
+
+
+if __name__ == "__main__":
+    main()
