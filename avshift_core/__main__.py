@@ -1,4 +1,4 @@
-"""The command line: make or import a corpus, train and use an encoder, compare two cohorts, run the synthetic benchmark and the studies."""
+"""The command line: corpora, encoders, comparisons, and the studies behind them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from avshift_core.errors import AVShiftError
 
@@ -54,11 +55,19 @@ def _parser() -> argparse.ArgumentParser:
 
     from avshift_core.commands import add_benchmark, add_compare, add_sensitivity
     from avshift_core.encoder.commands import add_encode, add_train
+    from avshift_core.quality.commands import add_ablate, add_quality
     from avshift_core.scenario.commands import add_corpus, add_demo, add_import
 
-    for add in (add_demo, add_import, add_corpus, add_train, add_encode, add_compare, add_sensitivity, add_benchmark):
+    for add in (add_demo, add_import, add_corpus, add_train, add_encode, add_compare, add_sensitivity, add_benchmark,
+                partial(add_quality, draw=_draw_quality), add_ablate):
         add(commands)
     return parser
+
+
+def _draw_quality(quality, folder) -> None:
+    from avshift_core.plots.quality import write_figures
+
+    write_figures(quality, folder)
 
 
 if __name__ == "__main__":

@@ -120,10 +120,13 @@ class EncoderConfig:
 
     # Loss
     attr_weight: float = _setting(3.0, "lambda_attr: weight of the attributes against the reconstruction.", low=0)
+    category_weight: float = _setting(
+        1.0, "Weight of the category among the attributes; with 0 it is not taught.", low=0
+    )
     kl_weight: float = _setting(0.0, "Weight of a KL term that pulls z to N(0, 1); 0 is none (paper: ablation).", low=0)
     spread_weight: float = _setting(
-        0.1, "Weight of a term that keeps the numbers of z uncorrelated; without it a few directions hold nearly all of "
-        "the variance.", low=0
+        0.1, "Weight of a term that keeps the numbers of z uncorrelated; without it a few directions hold nearly all "
+        "of the variance.", low=0
     )
     context_share: float = _setting(
         0.4, "Share of the training batches that are cut to the context or to a random first part.", low=0, high=0.9

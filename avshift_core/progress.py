@@ -37,6 +37,24 @@ def finish(
         show(progress)
 
 
+def within(
+    steps: Generator[Progress, None, Result], first: float, last: float, text: str = ""
+) -> Generator[Progress, None, Result]:
+    """Steps of one stage as the part of a longer work from share `first` to share `last`.
+
+    >>> def work():
+    ...     yield Progress("half", 0.5)
+    >>> list(within(work(), 0.2, 0.4, "Reading: "))
+    [Progress(text='Reading: half', share=0.3)]
+    """
+    while True:
+        try:
+            progress = next(steps)
+        except StopIteration as done:
+            return done.value
+        yield Progress(text + progress.text, round(first + (last - first) * progress.share, 6))
+
+
 def finish_with_bar(steps: Generator[Progress, None, Result]) -> Result:
     """Run all steps under a bar in the terminal; silent where there is none."""
     from tqdm import tqdm

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 from pathlib import Path
+from types import MappingProxyType
 
 from avshift_core.config import VIEWS, EncoderConfig
 from avshift_core.scenario.commands import finish_or_stop
+
+NONE: Mapping = MappingProxyType({})
 
 
 def add_train(commands) -> None:
@@ -17,22 +21,28 @@ def add_train(commands) -> None:
     parser.add_argument("--out", required=True, type=Path, metavar="MODEL", help="folder of the model; made when it is "
                         "not there")
     parser.add_argument("--resume", action="store_true", help="go on with an unfinished training in MODEL")
+    parser.add_argument("--only", default="", metavar="QUERY", help="train on these scenarios, such as "
+                        "period=2026-W10|2026-W11 (default: all)")
     parser.add_argument("--most", type=int, metavar="N", help="train on about N scenarios, whole drives (default: all)")
     parser.add_argument("--jobs", type=int, metavar="K", help="processes (default: one a core)")
     add_settings(parser)
     parser.set_defaults(run=run_train)
 
 
-def add_settings(parser: argparse.ArgumentParser) -> None:
-    """One flag for each field of the encoder's config."""
+def add_settings(parser: argparse.ArgumentParser, leave_out: Collection[str] = (), defaults: Mapping = NONE) -> None:
+    """One flag for each field of the encoder's config, but for those left out; some with other defaults."""
     for setting in fields(EncoderConfig):
-        text = f"{setting.metadata['help']} (default: {setting.default})".replace("%", "%%")
+        if setting.name in leave_out:
+            continue
+        default = defaults.get(setting.name, setting.default)
+        text = f"{setting.metadata['help']} (default: {default})".replace("%", "%%")
         parser.add_argument(f"--{setting.name.replace('_', '-')}", dest=setting.name, type=type(setting.default),
-                            default=setting.default, choices=setting.metadata["choices"], help=text)
+                            default=default, choices=setting.metadata["choices"], help=text)
 
 
 def config_of(arguments: argparse.Namespace) -> EncoderConfig:
-    return EncoderConfig(**{f.name: getattr(arguments, f.name) for f in fields(EncoderConfig)})
+    """The settings that the flags give; the defaults for those without one."""
+    return EncoderConfig(**{f.name: getattr(arguments, f.name) for f in fields(EncoderConfig) if f.name in arguments})
 
 
 def add_encode(commands) -> None:
@@ -50,8 +60,8 @@ def run_train(arguments: argparse.Namespace) -> None:
     from avshift_core.encoder.train import train_steps
 
     config = config_of(arguments)
-    steps = train_steps(arguments.corpus, arguments.out, config, resume=arguments.resume, most=arguments.most,
-                        jobs=arguments.jobs)
+    steps = train_steps(arguments.corpus, arguments.out, config, query=arguments.only, most=arguments.most,
+                        resume=arguments.resume, jobs=arguments.jobs)
     model = finish_or_stop(steps, lambda: f"the last checkpoint is in {arguments.out}. Run the same command with "
                                           "--resume to go on.")
     data, losses = model.card["data"], model.card["losses"]

@@ -58,7 +58,8 @@ def training_loss(
     parts = _reconstruction(steps, agents, lines, whole, targets, count, rank) | _attributes(said, targets)
     parts |= {"spread": _spread(z), "kl": kl}
     loss = sum(weight * parts[name] for name, weight in RECONSTRUCTION.items())
-    loss = loss + config.attr_weight * (parts["category"] + parts["numbers"] + parts["classes"])
+    loss = loss + config.attr_weight * (
+        config.category_weight * parts["category"] + parts["numbers"] + parts["classes"])
     return loss + config.spread_weight * parts["spread"] + config.kl_weight * kl, parts
 
 

@@ -15,8 +15,9 @@ from avshift_core.encoder.targets import N_EXTRA, NUMBERS, extra_of, read_column
 from avshift_core.errors import ModelError
 from avshift_core.progress import Progress
 from avshift_core.scenario.schema import UNKNOWN
-from avshift_core.scenario.store.corpus import Corpus
+from avshift_core.scenario.store.corpus import ALL, Corpus
 from avshift_core.scenario.store.manifest import STATES
+from avshift_core.scenario.store.query import CohortQuery
 from avshift_core.scenario.view import tensor_view
 
 CHUNK = 512  # scenarios that are prepared at a time
@@ -28,7 +29,8 @@ class Records:
     """Scenes on disk. About 6 kB a scenario there, and 29 bytes in memory.
 
     Attributes:
-        part, row: (n,) which of the corpus' parts, and which row of it, a scene is.
+        query: which scenarios of the corpus these are.
+        part, row: (n,) which of the corpus' parts, and which row of the query in it, a scene is.
         offset: (n,) first number of each scene in the file; counts: (n, 3) agents, tokens, lines.
         held_out: (n,) scenes of drives that training does not see.
         n_drives, n_held_out: how many drives there are, and how many of them are held out.
@@ -36,6 +38,7 @@ class Records:
     """
 
     path: Path
+    query: CohortQuery
     part: np.ndarray
     row: np.ndarray
     offset: np.ndarray
@@ -52,7 +55,8 @@ class Records:
 
     def names(self, corpus: Corpus, rows: np.ndarray) -> list[str]:
         """Ids of some scenes, quoted."""
-        tables = (corpus.table(columns=["scenario_id"], part=corpus.parts[self.part[row]].id) for row in rows)
+        tables = (corpus.table(self.query, columns=["scenario_id"], part=corpus.parts[self.part[row]].id)
+                  for row in rows)
         return [f"'{table['scenario_id'].iloc[self.row[row]]}'" for table, row in zip(tables, rows, strict=True)]
 
     def read(self, rows: np.ndarray) -> tuple[Scenes, np.ndarray]:
@@ -69,27 +73,29 @@ class Records:
         return unpack(data, self.counts[rows], N_EXTRA)
 
 
-def prepare_steps(corpus: Corpus, path: Path, valid_share: float, most: int | None = None
-                  ) -> Generator[Progress, None, Records]:
-    """Write the scenes of a corpus' parts to `path`.
+def prepare_steps(
+    corpus: Corpus, path: Path, valid_share: float, *, query: CohortQuery = ALL, most: int | None = None
+) -> Generator[Progress, None, Records]:
+    """Write the scenes of a query to `path`.
 
     Whether a drive is held out depends on its id alone, so that any two models agree on it.
 
     Args:
         most: of the scenarios at the most; then an even share of each part's drives.
     """
-    parts = {number: part for number, part in enumerate(corpus.parts) if STATES in part.files}
+    parts = {number: part for number, part in enumerate(corpus.parts) if STATES in part.files and part.admits(query)}
     if not parts:
-        raise ModelError(f"{corpus.url} holds no states, only ready-made latents; import logs to train on.")
+        raise ModelError(f"{corpus.url} holds no states{f' of {query}' if query != ALL else ''} to train on, only "
+                         "ready-made latents or other scenarios. Import logs, or choose others with --only.")
     total, done = sum(part.n for part in parts.values()), 0
     try:
         with open(path, "wb") as file:
-            draft = _Draft(file)
+            draft = _Draft(file, query)
             for number, part in parts.items():
-                table = read_columns(corpus, part.id)
+                table = read_columns(corpus, query, part.id)
                 _check_drives(corpus, table)
                 draw = table["drive_id"].map(_draw).to_numpy()
-                chosen = np.ones(part.n, bool) if most is None else draw * SPREAD % 1 < most / total
+                chosen = np.ones(len(table), bool) if most is None else draw * SPREAD % 1 < most / total
                 draft.add(corpus, number, table, chosen, draw < valid_share)
                 done += part.n
                 yield Progress(f"Reading {done:,} scenarios", done / total)
@@ -103,8 +109,8 @@ def prepare_steps(corpus: Corpus, path: Path, valid_share: float, most: int | No
 class _Draft:
     """The file while it is written, and what is known of its scenes so far."""
 
-    def __init__(self, file) -> None:
-        self.file, self.end = file, 0
+    def __init__(self, file, query: CohortQuery) -> None:
+        self.file, self.query, self.end = file, query, 0
         self.columns: dict[str, list[np.ndarray]] = {
             name: [] for name in ("part", "row", "offset", "counts", "held_out")}
         self.drives: dict[str, bool] = {}
@@ -114,7 +120,7 @@ class _Draft:
         """The chosen scenes of one part; table, chosen and held_out in its order."""
         self.drives.update(zip(table["drive_id"][chosen], held_out[chosen], strict=True))
         first = 0
-        for batch in corpus.batches(size=CHUNK, part=corpus.parts[part].id):
+        for batch in corpus.batches(self.query, size=CHUNK, part=corpus.parts[part].id):
             rows = slice(first, first + batch.n)
             first += batch.n
             view = tensor_view(batch, STEPS, MAX_AGENTS)
@@ -138,7 +144,7 @@ class _Draft:
         mean = total / np.maximum(n, 1)
         std = np.where(n > 1, np.sqrt(np.maximum(squares / np.maximum(n, 1) - mean**2, 1e-6)), 1)
         columns = {name: np.concatenate(column) for name, column in self.columns.items()}
-        return Records(path, **columns, n_drives=len(self.drives), n_held_out=sum(self.drives.values()),
+        return Records(path, self.query, **columns, n_drives=len(self.drives), n_held_out=sum(self.drives.values()),
                        mean=mean.astype(np.float32), std=std.astype(np.float32))
 
 

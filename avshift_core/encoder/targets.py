@@ -7,6 +7,7 @@ import pandas as pd
 
 from avshift_core.errors import ModelError
 from avshift_core.scenario.schema import AGENT_TYPES, CATEGORIES
+from avshift_core.scenario.store.query import CohortQuery
 from avshift_core.scenario.view import TensorView
 
 # Interaction and surroundings; nothing that says how well the AV drove (braking, comfort, collisions).
@@ -26,15 +27,15 @@ N_EXTRA = len(COLUMNS) + 1  # numbers, classes, and which agent the category is 
 NOT_GIVEN = -1
 
 
-def read_columns(corpus, part: str) -> pd.DataFrame:
-    """The targets of one part's scenarios, in its order, and `actor`; a column that nobody measured is empty."""
+def read_columns(corpus, query: CohortQuery, part: str) -> pd.DataFrame:
+    """The targets of a query's scenarios of one part, in its order, and `actor`; what nobody measured is left out."""
     known = set(corpus.cohort_columns)
     metrics = [name for name in METRICS if name in corpus.metric_columns]
     wanted = ["scenario_id", "drive_id", *(name for name in (*COLUMNS, "actor") if name in known)]
     if "category" not in known or "actor" not in known:
         raise ModelError(f"{corpus.url} has no scenarios with states and categories, so nothing can be learned from "
                          "it. Import logs, or make a fleet with 'python -m avshift_core demo'.")
-    return corpus.table(columns=wanted, metrics=metrics, part=part)
+    return corpus.table(query, columns=wanted, metrics=metrics, part=part)
 
 
 def extra_of(table: pd.DataFrame, view: TensorView) -> np.ndarray:

@@ -7,7 +7,7 @@ import math
 import os
 import time
 from collections.abc import Generator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -18,15 +18,17 @@ from avshift_core.config import VIEWS, EncoderConfig
 from avshift_core.encoder.checkpoint import BEST, CHECKPOINT, RECORDS, Checkpoint, read_checkpoint, write_checkpoint
 from avshift_core.encoder.loss import PARTS
 from avshift_core.encoder.model import Decoder, Encoder, to_torch
+from avshift_core.encoder.output import effective_rank, output_scale
 from avshift_core.encoder.records import Records, prepare_steps
 from avshift_core.encoder.targets import COLUMNS
 from avshift_core.encoder.team import Team
-from avshift_core.encoder.weights import CARD, WEIGHTS, Model, effective_rank, round_weights, save_model
+from avshift_core.encoder.weights import CARD, WEIGHTS, Model, round_weights, save_model
 from avshift_core.errors import ModelError
 from avshift_core.parallel import check_jobs
-from avshift_core.progress import Progress
-from avshift_core.scenario.store.corpus import Corpus, open_corpus
+from avshift_core.progress import Progress, within
+from avshift_core.scenario.store.corpus import ALL, Corpus, open_corpus
 from avshift_core.scenario.store.manifest import STATES
+from avshift_core.scenario.store.query import CohortQuery, as_query
 
 CHECKPOINT_STEPS = 200  # between two checkpoints, about two minutes on two cores
 WARM_UP = 0.03  # share of the steps in which the learning rate rises
@@ -72,20 +74,22 @@ class Run:
 
 
 def train_steps(
-    url: str, out: str | Path, config: EncoderConfig, *, resume: bool = False, most: int | None = None,
-    jobs: int | None = None,
+    url: str, out: str | Path, config: EncoderConfig, *, query: CohortQuery | str = ALL, most: int | None = None,
+    resume: bool = False, jobs: int | None = None,
 ) -> Generator[Progress, None, Model]:
     """Train an encoder on a corpus; the last value is the model in folder `out`.
 
     Args:
-        resume: go on with an unfinished training in `out`, to the result it would have had.
+        query: which scenarios to train on.
         most: of the scenarios at the most, for quick trials.
+        resume: go on with an unfinished training in `out`, to the result it would have had.
         jobs: processes; None is one for each core, or as many as an unfinished training had.
     """
     check_jobs(jobs)
-    corpus, out = open_corpus(url), Path(out)
+    corpus, out, query = open_corpus(url), Path(out), as_query(query)
     saved = _open_folder(out, corpus, config, resume)
-    records = yield from _shared(prepare_steps(corpus, out / RECORDS, config.valid_share, most), 0, PREPARING)
+    prepare = prepare_steps(corpus, out / RECORDS, config.valid_share, query=query, most=most)
+    records = yield from within(prepare, 0, PREPARING)
     _check_records(records, config, corpus)
     jobs = jobs or (saved.about["jobs"] if saved else os.cpu_count() or 1)
     team = Team(config, records, jobs)
@@ -185,9 +189,10 @@ def _finish(run: Run, corpus: Corpus, out: Path, most: int | None) -> Model:
     card = {
         "config": asdict(run.config), "seed": run.config.seed, "output": run.config.output,
         "data": {"fingerprint": corpus.fingerprint, "n": int((~run.records.held_out).sum()), "most": most,
+                 "query": str(run.records.query),
                  "drives": run.records.n_drives - run.records.n_held_out, "n_valid_drives": run.records.n_held_out,
-                 "states": [part.files[STATES].sha256 for part in corpus.parts if STATES in part.files]},
-        "attributes": list(COLUMNS), "losses": run.history, "best_epoch": 1 + int(np.argmin(
+                 "states": [corpus.parts[i].files[STATES].sha256 for i in np.unique(run.records.part)]},
+        "attributes": taught(run.config), "losses": run.history, "best_epoch": 1 + int(np.argmin(
             [entry["held_out"] for entry in run.history])),
         "effective_rank": effective_rank(raw), "quality": {},
         "libraries": {"avshift": __version__, "torch": torch.__version__, "numpy": np.__version__},
@@ -198,34 +203,18 @@ def _finish(run: Run, corpus: Corpus, out: Path, most: int | None) -> Model:
     return model
 
 
+def taught(config: EncoderConfig) -> list[str]:
+    """Names of the attributes whose heads were trained."""
+    if config.attr_weight == 0:
+        return []
+    return [name for name in COLUMNS if name != "category" or config.category_weight > 0]
+
+
 @torch.no_grad()
 def _raw_latents(run: Run, rows: np.ndarray) -> np.ndarray:
     batches = (run.records.read(rows[first:first + 512])[0] for first in range(0, len(rows), 512))
     z = [run.encoder.pooled(to_torch(scenes, run.team.desk.device))[0].cpu().numpy() for scenes in batches]
     return np.concatenate(z).astype(np.float64)
-
-
-def output_scale(raw: np.ndarray, output: str) -> tuple[np.ndarray, np.ndarray]:
-    """(k,) mean and (k, k) matrix that standardise, or whiten, latents raw (n, k).
-
-    Directions with next to no variance are not blown up: none counts for less than a hundredth of the mean one.
-    """
-    mean, covariance = raw.mean(axis=0), np.cov(raw, rowvar=False)
-    floor = 0.01 * np.trace(covariance) / len(covariance)
-    if output == "standardised":
-        return mean, np.diag(1 / np.sqrt(np.maximum(np.diag(covariance), floor)))
-    variance, axes = np.linalg.eigh(covariance)
-    return mean, axes / np.sqrt(np.maximum(variance, floor))
-
-
-def _shared(steps, first: float, last: float):
-    """Steps of one stage as a part of a longer bar."""
-    while True:
-        try:
-            progress = next(steps)
-        except StopIteration as done:
-            return done.value
-        yield replace(progress, share=first + (last - first) * progress.share)
 
 
 def _open_folder(out: Path, corpus: Corpus, config: EncoderConfig, resume: bool) -> Checkpoint | None:

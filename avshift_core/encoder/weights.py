@@ -9,8 +9,6 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from avshift_core.config import EncoderConfig
 from avshift_core.errors import AVShiftError, ModelError
 from avshift_core.files import write_json, write_whole
@@ -158,14 +156,3 @@ def _parse(data: bytes, path: Path) -> tuple[dict, EncoderConfig]:
     except (KeyError, TypeError, AVShiftError):
         raise ModelError(f"The settings in {path} are damaged. Copy it again, or train again.") from None
     return tensors, config
-
-
-def effective_rank(z: np.ndarray) -> float:
-    """exp of the entropy of the shares of variance along the principal axes: how many directions z really uses.
-
-    >>> round(effective_rank(np.array([[1.0, 0], [-1, 0], [0, 1], [0, -1]])), 6)
-    2.0
-    """
-    share = np.linalg.eigvalsh(np.cov(np.asarray(z, np.float64), rowvar=False))
-    share = np.clip(share, 1e-12, None) / np.clip(share, 1e-12, None).sum()
-    return float(np.exp(-(share * np.log(share)).sum()))

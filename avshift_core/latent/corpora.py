@@ -79,18 +79,20 @@ def read_pair(
 
 
 def cohort_of(
-    corpus: Corpus, query: CohortQuery | str, *, metrics: Sequence[str] = (), latents: str, name: str | None = None
+    corpus: Corpus, query: CohortQuery | str, *, metrics: Sequence[str] = (), latents: str | None = None, z=None,
+    name: str | None = None,
 ) -> Cohort:
     """One cohort of a corpus.
 
     Args:
         metrics: as in Corpus.table, also exceedances such as `ttc_min_s<1.5`; every other column becomes an attribute.
-        latents: one of `corpus.models`.
+        latents: one of `corpus.models`; or z: (n, d) latents at hand, in the order of the corpus.
         name: what the cohort is called in results; the query's values without it.
     """
     query = as_query(query)
     name = name or cohort_name(query)
-    table, z = corpus.table(query, metrics=metrics, latents=latents)
+    table = corpus.table(query, metrics=metrics, latents=latents)
+    table, z = table if z is None else (table, z)
     unknown = int((table[DRIVE] == UNKNOWN).sum())
     if 0 < unknown < len(table):
         raise CohortError(f"Cohort '{name}' has {unknown:,} of {len(table):,} scenarios without a drive id, and bounds "

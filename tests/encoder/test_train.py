@@ -10,7 +10,7 @@ from avshift_core.__main__ import main
 from avshift_core.encoder.checkpoint import CHECKPOINT, RECORDS
 from avshift_core.encoder.records import prepare_steps
 from avshift_core.encoder.team import Team
-from avshift_core.encoder.train import output_scale, train_steps
+from avshift_core.encoder.train import train_steps
 from avshift_core.encoder.weights import load_model
 from avshift_core.errors import ModelError
 from avshift_core.progress import finish
@@ -192,17 +192,6 @@ def test_a_corpus_without_drives(fleet, tmp_path, capsys):
             writer.add(replace(batch, ids=ids), {"actor": np.full(n, -1)}, {"ttc_min_s": np.ones(n)}, source=ids[0].day)
     assert main(["train", str(tmp_path / "c"), "--out", str(tmp_path / "m")]) == 2
     assert "without a drive id" in capsys.readouterr().err
-
-
-def test_whitened_and_standardised_output():
-    rng = np.random.default_rng(0)
-    raw = rng.normal(size=(5000, 4)) @ rng.normal(size=(4, 4)) + 3
-    for output in ("standardised", "whitened"):
-        mean, scale = output_scale(raw, output)
-        z = (raw - mean) @ scale
-        covariance = np.cov(z, rowvar=False)
-        assert np.allclose(np.diag(covariance), 1, atol=0.02)
-        assert (np.abs(covariance - np.eye(4)).max() < 1e-6) == (output == "whitened")
 
 
 def test_the_command_trains_a_model_that_loads(fleet, tmp_path, capsys):
