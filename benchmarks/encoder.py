@@ -3,7 +3,8 @@
 1. The network ragged, as it is, against the same weights padded to 128 agents and 64 lines: scenarios a second of one
    thread, encoding and training, on the same demo scenarios in turn; and that both give the same z.
 2. The whole of `encode` (reading, views, both latents, writing), and its peak memory for corpora of growing size.
-3. The whole of `train`: peak memory of its processes for corpora of growing size.
+3. The whole of `train`, one epoch: the same.
+4. How soon another AV version changes the others: the same contexts of the fleet under both versions.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ from avshift_core.scenario.view import ROAD_LINES, tensor_view
 
 SEED, BATCH, ROUNDS = 10_000, 128, 8
 SIZES = (2_000, 8_000, 32_000)
+TASKS = ("ratio", "encode", "train", "context")
 
 
 class Padded(Encoder):
@@ -182,16 +184,38 @@ def _make(url: str, n: int) -> None:
     finish(demo_steps(url, FleetConfig(n, SEED), jobs=2))
 
 
+def context_window() -> None:
+    """Who is elsewhere, because another version drives, after so many seconds."""
+    config = FleetConfig(16_000, SEED)
+    contexts, ids = draw(config, Block(0, 0, 40, 1000))
+    runs = [{item.scenario_id: (batch.ego[k], batch, k) for _, batch, _ in simulate(contexts, ids, policy)
+             for k, item in enumerate(batch.ids)} for policy in POLICIES.values()]
+    print(f"\n{len(ids):,} contexts under {' and '.join(POLICIES)}\n{'after s':>8} {'egos moved > 0.1 m':>19} "
+          f"{'agents moved > 0.1 m':>21} {'most m':>7}")
+    for step in (0, 5, 10, 15, 20, 30, 50):
+        egos, agents = [], []
+        for name in runs[0]:
+            (ego, a, i), (other, b, j) = runs[0][name], runs[1][name]
+            egos.append(np.hypot(*(ego[step, :2] - other[step, :2])))
+            place = [{who: batch.agents[row, n, step, :2] for n, who in enumerate(batch.agent_id[row])
+                      if batch.agents_valid[row, n, step]} for batch, row in ((a, i), (b, j))]
+            agents += [np.hypot(*(place[0][who] - place[1][who])) for who in place[0].keys() & place[1].keys()]
+        far = [(np.array(moved) > 0.1).mean() for moved in (egos, agents)]
+        print(f"{step / 10:>8.1f} {far[0]:>19.2%} {far[1]:>21.2%} {max(agents):>7.2f}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--task", choices=("ratio", "encode", "train"), help="only this table")
+    parser.add_argument("--task", choices=TASKS, help="only this table")
     parser.add_argument("--make", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.make:
         print(json.dumps(measure(arguments.task, arguments.make)))
         return
-    for task in [arguments.task] if arguments.task else ("ratio", "encode", "train"):
-        compare_speed() if task == "ratio" else grow(task)
+    tables = {"ratio": compare_speed, "encode": lambda: grow("encode"), "train": lambda: grow("train"),
+              "context": context_window}
+    for task in [arguments.task] if arguments.task else TASKS:
+        tables[task]()
 
 
 if __name__ == "__main__":

@@ -45,13 +45,15 @@ def test_a_space_that_only_knows_the_drive_gets_nothing_for_it():
     drive = np.repeat(np.arange(40), 30)
     table = pd.DataFrame({"category": np.array(list("abcdefgh"))[drive % 8]})  # one category a drive
     x = np.random.default_rng(1).normal(size=(40, 8))[drive] * 10
-    assert measure_retrieval("z", nearest_ten(x, drive), table, drive).precision.value < 0.4  # 1 if the own drive counted
+    found = measure_retrieval("z", nearest_ten(x, drive), table, drive)
+    assert found.precision.value < 0.4  # 1 if the own drive counted
 
 
 def test_scenarios_without_a_category_neither_ask_nor_answer(data):
     rng, kind, drive, table = data
     some = table.assign(category=np.where(np.arange(N) % 2, table["category"], ""))
-    found = measure_retrieval("z", nearest_ten(np.eye(4)[kind] * 50 + rng.normal(size=(N, 4)), drive), some, drive)
+    near = nearest_ten(np.eye(4)[kind] * 50 + rng.normal(size=(N, 4)), drive)
+    found = measure_retrieval("z", near, some, drive)
     assert found.precision.value == 1 and len(found.categories) == 4
 
 
@@ -74,7 +76,7 @@ def test_attribute_distance_is_zero_for_twins_and_one_for_strangers(data):
 
 
 def test_examples_are_random_scenarios_of_different_categories_with_their_nearest():
-    table = pd.DataFrame({"scenario_id": [f"s{i}" for i in range(N)], "category": np.repeat(["a", "b", "c", "d"], N // 4)})
+    table = pd.DataFrame({"scenario_id": [f"s{i}" for i in range(N)], "category": np.repeat(list("abcd"), N // 4)})
     near = (np.arange(N)[:, None] + np.arange(1, 11)) % N
     rows = examples(near, table, seed=0)
     assert [len(row) for row in rows] == [6, 6, 6]
