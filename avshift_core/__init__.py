@@ -10,22 +10,25 @@ The paper's symbols and their one name each in the code:
     k neighbours              n_neighbors       B                            B
     h(z), h-bar_i             h, h_bar          mu_P, mu_Q, mu^LIS           mu_naive, mu_target, mu_lis
     s_i, c_i, r_i             s, c, r           lambda of eq:local_nms       nms_lambda
-    epsilon, epsilon_h, m_min support_eps, posterior_eps, m_min
+    epsilon, epsilon_h, m_min support_eps, posterior_eps, m_min    lambda_attr    attr_weight
 
 P is the source, Q the target, always in that order; y = 1 means Q.
 """
 
-from avshift_core.config import AnalysisConfig
+from avshift_core.config import AnalysisConfig, EncoderConfig
 from avshift_core.errors import AVShiftError
 
-__version__ = "0.2.0"
-__all__ = ["AVShiftError", "AnalysisConfig", "CohortQuery", "analyze", "make_cohort", "open_corpus", "read_cohort",
-           "read_scenarios"]
+__version__ = "0.3.0"
+__all__ = ["AVShiftError", "AnalysisConfig", "CohortQuery", "EncoderConfig", "analyze", "embed", "load_model",
+           "make_cohort", "open_corpus", "read_cohort", "read_pair", "read_scenarios"]
 
 _LAZY = {
     "CohortQuery": "avshift_core.scenario.store.query",
     "open_corpus": "avshift_core.scenario.store.corpus",
     "read_scenarios": "avshift_core.scenario.readers",
+    "embed": "avshift_core.encoder.encode",
+    "load_model": "avshift_core.encoder.weights",
+    "read_pair": "avshift_core.latent.corpora",
     "analyze": "avshift_core.shift.analyze",
     "make_cohort": "avshift_core.latent.cohort",
     "read_cohort": "avshift_core.latent.tables",

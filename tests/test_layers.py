@@ -13,7 +13,7 @@ ORDER = ["errors", "config", "files", "progress", "parallel", "scenario", "encod
 SYMBOLS = [
     "acc", "gamma_hat", "gamma_lcb", "gamma_ucb", "gamma_small", "gamma_large", "n_te", "n_neighbors", "h", "h_bar",
     "s", "c", "r", "support_eps", "posterior_eps", "m_min", "p_value", "p_adj", "n_regions", "p_k", "q_k", "w_k", "w",
-    "B", "mu_naive", "mu_target", "mu_lis", "nms_lambda",
+    "B", "mu_naive", "mu_target", "mu_lis", "nms_lambda", "attr_weight",
 ]
 
 

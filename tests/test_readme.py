@@ -30,8 +30,10 @@ def run(arguments, folder):
 @pytest.mark.slow
 def test_the_commands_of_the_readme(tmp_path):
     shell = [shlex.split(line) for block in blocks() for line in _joined(block) if line.startswith(".venv/bin/python")]
-    by_name = {c[3] if c[1] == "-m" else "write": c[1:] for c in shell}
-    assert set(by_name) == {"write", "compare", "sensitivity", "benchmark", "demo", "corpus", "import"}
+    name = lambda c: "write" if c[1] != "-m" else "compare --corpus" if "--corpus" in c and c[3] == "compare" else c[3]  # noqa: E731
+    by_name = {name(c): c[1:] for c in shell}
+    assert set(by_name) == {"write", "compare", "sensitivity", "benchmark", "demo", "corpus", "import", "encode",
+                            "compare --corpus", "quality", "train"}
     run(by_name["write"], tmp_path)
     assert " regions:" in run(by_name["compare"], tmp_path)
     assert (tmp_path / "report.json").is_file() and (tmp_path / "rows.parquet").is_file()
@@ -39,6 +41,11 @@ def test_the_commands_of_the_readme(tmp_path):
     assert "2026-W17" in run(by_name["corpus"], tmp_path)
     drives(200).to_parquet(tmp_path / "drives.parquet")
     assert "fleet: 2" in run(by_name["import"], tmp_path)
+    assert "4,000" in run(by_name["encode"], tmp_path)
+    assert "2026-W11 harbor" in run(by_name["compare --corpus"], tmp_path)
+    assert "Aims:" in run(by_name["quality"], tmp_path)
+    assert (tmp_path / "figures" / "index.html").is_file()
+    assert "best of 2 epochs" in run(by_name["train"], tmp_path)
     for program in blocks("python"):
         run(["-c", program], tmp_path)
 
@@ -53,9 +60,9 @@ def drives(steps):
 def test_every_command_and_file_named_exists():
     from avshift_core.__main__ import _parser
 
-    for name in ("compare", "sensitivity", "benchmark", "demo", "import", "corpus"):
+    for name in ("compare", "sensitivity", "benchmark", "demo", "import", "corpus", "encode", "quality", "train"):
         assert f"-m avshift_core {name}" in TEXT
-    for path in re.findall(r"`((?:avshift_core|latent|shift|scenario)/[\w/]+\.py)`", TEXT):
+    for path in re.findall(r"`((?:avshift_core|latent|shift|scenario|encoder|quality)/[\w/]+\.py)`", TEXT):
         found = ROOT / path if path.startswith("avshift_core") else ROOT / "avshift_core" / path
         assert found.is_file(), path
     for image in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", TEXT):

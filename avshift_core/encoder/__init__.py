@@ -1,1 +1,7 @@
 """X -> Z: scenarios as ragged tensors, the network, its training, and latents for a whole corpus."""
+
+import os
+
+# oneDNN keeps memory for every shape it has met, and each ragged batch has a new one: a process grew by some 80 MB a
+# minute. Without that cache it stays flat and is no slower. It has to be said before torch is used.
+os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "0")

@@ -69,12 +69,12 @@ def encode_steps(
 def embed(model: Model, batches: Iterable[ScenarioBatch], view: str = "full") -> np.ndarray:
     """(n, d) float32 latents of scenarios at hand; nothing is written."""
     _check_views([view])
-    z = [embed_scenes(model, scenes_of(batch), view) for batch in batches]
+    z = [_embed_scenes(model, batch, scenes_of(batch), view) for batch in batches]
     return np.concatenate(z) if z else np.zeros((0, model.config.latent_dim), np.float32)
 
 
-def embed_scenes(model: Model, scenes: Scenes, view: str = "full") -> np.ndarray:
-    """(n, d) latents of scenes that are prepared already."""
+def _embed_scenes(model: Model, batch: ScenarioBatch, scenes: Scenes, view: str) -> np.ndarray:
+    """(n, d) latents of the scenes of a batch."""
     import torch
 
     from avshift_core.encoder.model import to_torch
@@ -83,10 +83,9 @@ def embed_scenes(model: Model, scenes: Scenes, view: str = "full") -> np.ndarray
     shown = context_view(scenes, model.config.context_s) if view == "context" else scenes
     with torch.inference_mode():
         z = model.net(to_torch(shown, device)).cpu().numpy()
-    bad = np.flatnonzero(~np.isfinite(z).all(axis=1))
-    if len(bad):
-        raise ModelError(f"The latent of scenario {bad[0]} of a batch is not a number; its states may be far out of "
-                         "range. Look at it with 'corpus', or import its log again.")
+    for i in np.flatnonzero(~np.isfinite(z).all(axis=1)):
+        raise ModelError(f"The latent of scenario '{batch.ids[i].scenario_id}' is not a number; its states may be far "
+                         "out of range. Look at its log, and import it again without this scenario.")
     return z
 
 
@@ -98,7 +97,7 @@ def _encode_part(url: str, folder: str, identity: str, job: tuple[str, tuple[str
     for batch in corpus.batches(size=BATCH, part=part):
         scenes = scenes_of(batch)
         for view in views:
-            z[view].append(embed_scenes(model, scenes, view))
+            z[view].append(_embed_scenes(model, batch, scenes, view))
     return {view: np.concatenate(parts) for view, parts in z.items()}
 
 

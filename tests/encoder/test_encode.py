@@ -1,4 +1,5 @@
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -75,6 +76,13 @@ def test_what_cannot_be_encoded(fleet, model, tmp_path, capsys):
         finish(encode_steps(fleet, model, views=["half"]))
     with pytest.raises(AVShiftError, match="jobs is 0"):
         finish(encode_steps(fleet, model, jobs=0))
+
+
+def test_a_latent_that_is_not_a_number_names_its_scenario(model, batch):
+    ego = batch.ego.copy()
+    ego[7, :, 3] = 1e30  # no reader lets such a speed through
+    with pytest.raises(AVShiftError, match=f"scenario '{batch.ids[7].scenario_id}' is not a number"):
+        embed(model, [replace(batch, ego=ego)])
 
 
 def test_a_full_disk_leaves_the_corpus_as_it_was(corpus, model, monkeypatch):

@@ -1,5 +1,11 @@
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -42,6 +48,28 @@ def test_a_training_that_is_stopped_goes_on_to_the_same_result(fleet, model, tmp
     again = finish(train_steps(fleet, tmp_path / "m", SMALL, jobs=1, resume=True))
     assert again.id == model.id
     assert again.card["losses"] == model.card["losses"]
+
+
+@pytest.mark.slow
+def test_a_training_that_is_killed_goes_on_to_the_same_weights(fleet, tmp_path):
+    """SIGKILL between two checkpoints, with two processes; the second one must not live on."""
+    flags = ["--latent-dim", "6", "--d-model", "32", "--n-heads", "2", "--n-layers", "1", "--batch-size", "32",
+             "--epochs", "8", "--patience", "8", "--valid-share", "0.2", "--jobs", "2"]
+    command = lambda out, *more: [sys.executable, "-m", "avshift_core", "train", fleet, "--out",  # noqa: E731
+                                  str(tmp_path / out), *flags, *more]
+    root = Path(__file__).parents[2]
+    killed = subprocess.Popen(command("a"), cwd=root, start_new_session=True)
+    while not (tmp_path / "a" / CHECKPOINT).exists():
+        assert killed.poll() is None
+        time.sleep(0.02)
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.wait()
+    assert not (tmp_path / "a" / "weights.safetensors").exists()
+    for out, *more in (("a", "--resume"), ("b",)):
+        subprocess.run(command(out, *more), cwd=root, check=True, capture_output=True)
+    assert load_model(tmp_path / "a").id == load_model(tmp_path / "b").id
+    with pytest.raises(ProcessLookupError):  # nobody of the killed session is left
+        os.killpg(killed.pid, 0)
 
 
 def test_another_seed_gives_another_model(fleet, model, tmp_path):
