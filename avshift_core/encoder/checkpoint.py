@@ -21,7 +21,7 @@ KIND, SCHEMA = "avshift training", 1
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """tensors: of the networks and the optimizer; about: step, history, settings and fingerprint of the corpus."""
+    """tensors: of the networks and the optimizer; about: step, history, settings and data."""
 
     tensors: dict[str, torch.Tensor]
     about: dict[str, Any]
@@ -41,15 +41,14 @@ class Checkpoint:
         run.sums = np.array(self.about["sums"])
 
 
-def write_checkpoint(run, corpus, out: Path, name: str = CHECKPOINT) -> None:
+def write_checkpoint(run, out: Path, name: str = CHECKPOINT) -> None:
     """The file appears whole, or the one before stays."""
     tensors = {f"{part}.{key}": value for part, net in (("encoder", run.encoder), ("decoder", run.decoder))
                for key, value in net.state_dict().items()}
     for i, state in run.optimizer.state_dict()["state"].items():
         tensors |= {f"adam.{i}.{key}": value for key, value in state.items()}
     about = {"kind": KIND, "schema": SCHEMA, "step": run.step, "history": run.history, "sums": run.sums.tolist(),
-             "config": asdict(run.config), "jobs": run.team.jobs,
-             "fingerprint": corpus.fingerprint}
+             "config": asdict(run.config), "data": run.data}
     data = save({key: value.detach().cpu().contiguous() for key, value in tensors.items()},
                 metadata={ABOUT: json.dumps(about)})
     try:

@@ -94,7 +94,7 @@ def _reconstruction(steps, agents, lines, s: Scenes, targets: Targets, count, ra
         "agents": _mean(F.smooth_l1_loss(agents[..., :2], _squash(chosen[..., :2]), reduction="none", beta=0.1).sum(3),
                         (seen > 0) & there),
         "seen": _mean(F.binary_cross_entropy_with_logits(agents[..., 2], seen, reduction="none"), there),
-        "actor": _mean(_followed(actor, acts, s.ego), has_actor),
+        "actor": _mean(_followed(actor, acts, s.ego), has_actor & s.ego_valid),
         "nearest": _mean(F.smooth_l1_loss(nearest[..., :4], near[..., :4], reduction="none", beta=0.1).sum(2),
                          near[..., 4] > 0),
         "lines": _mean(F.smooth_l1_loss(lines[..., :-len(ROAD_KINDS)], line_xy, reduction="none", beta=0.1).mean(2)
@@ -158,6 +158,8 @@ def _class(logits, target):
 
 def _spread(z):
     """Sum of the squared correlations between each number of z and all others, mean over the numbers."""
+    if len(z) < 2:
+        return z.new_zeros(())
     z = (z - z.mean(dim=0)) / (z.std(dim=0) + 1e-4)
     correlation = z.T @ z / max(len(z) - 1, 1)
     return (correlation.square().sum() - correlation.diagonal().square().sum()) / len(correlation)

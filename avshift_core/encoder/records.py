@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from avshift_core.encoder.scenes import MAX_AGENTS, STEPS, Scenes, pack, packed_size, ragged, unpack
+from avshift_core.encoder.scenes import MAX_AGENTS, STEPS, Scenes, can_be_encoded, pack, packed_size, ragged, unpack
 from avshift_core.encoder.targets import N_EXTRA, NUMBERS, extra_of, read_columns
 from avshift_core.errors import ModelError
 from avshift_core.progress import Progress
@@ -125,8 +125,9 @@ class _Draft:
             first += batch.n
             view = tensor_view(batch, STEPS, MAX_AGENTS)
             extra = extra_of(table.iloc[rows], view)
-            data, counts = pack(ragged(view), extra)
-            keep = chosen[rows] & batch.ego_valid.any(axis=1)
+            scenes = ragged(view)
+            data, counts = pack(scenes, extra)
+            keep = chosen[rows] & can_be_encoded(scenes)
             size = packed_size(counts, N_EXTRA)
             data[np.repeat(keep, size)].tofile(self.file)
             size = size[keep]

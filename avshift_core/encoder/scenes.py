@@ -52,10 +52,16 @@ class Scenes:
 
 def scenes_of(batch: ScenarioBatch) -> Scenes:
     """A batch of scenarios as the network sees it: 15 steps in the ego's frame, at most 128 agents."""
-    for i in np.flatnonzero(~batch.ego_valid.any(axis=1)):
+    scenes = ragged(tensor_view(batch, STEPS, MAX_AGENTS))
+    for i in np.flatnonzero(~can_be_encoded(scenes)):
         raise ModelError(f"Scenario '{batch.ids[i].scenario_id}' has no valid step of the ego, so nothing can be "
-                         "encoded. Import its log again with --skip-bad, which leaves such scenarios out.")
-    return ragged(tensor_view(batch, STEPS, MAX_AGENTS))
+                         "encoded. Import its log again without it; --skip-bad leaves such scenarios out.")
+    return scenes
+
+
+def can_be_encoded(scenes: Scenes) -> np.ndarray:
+    """(n,) whether the ego is seen at one step of the view at least."""
+    return scenes.ego_valid.any(axis=1)
 
 
 def ragged(view: TensorView) -> Scenes:

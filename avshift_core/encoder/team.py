@@ -1,7 +1,8 @@
-"""Gradients on several cores: processes of one thread each that share the weights and split every batch.
+"""Gradients on several cores: processes of one thread each that share the weights and the work on every batch.
 
-Threads inside of torch wait for each other in every operation, and several times longer when anything else wants a
-core; processes wait once a step.
+A batch is cut into shares of SHARE scenarios, whoever works on them, and their gradients are summed in one order: the
+result does not depend on the number of processes. Threads inside of torch wait for each other in every operation, and
+several times longer when anything else wants a core; processes wait once a share.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from avshift_core.encoder.targets import CLASSES, NUMBERS
 from avshift_core.errors import ModelError
 from avshift_core.parallel import end_with_parent
 
+SHARE = 64  # scenarios; means over what is there, and correlations, are taken within a share
 TRAIN = "train"  # what is shown of a batch: drawn anew for each step, or one of the views
 
 
@@ -45,7 +47,7 @@ class Desk:
 
         Args:
             shown: a view, or TRAIN.
-            key: of the random choices; its last entry tells the processes of one step apart.
+            key: of the random choices; its last entry tells the shares of one step apart.
         """
         scenes, extra = self.records.read(rows)
         seed = int(np.random.default_rng([self.config.seed, 2, *key]).integers(2**62))
@@ -67,6 +69,10 @@ class Desk:
         loss.backward()
         return numbers
 
+    def flat_gradient(self) -> torch.Tensor:
+        """The gradient of all parameters, one behind the other."""
+        return torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).view(-1) for p in self.parameters])
+
     @torch.no_grad()
     def held_out(self, rows: np.ndarray, shown: str, key: tuple[int, ...]) -> np.ndarray:
         self.encoder.eval()
@@ -82,7 +88,8 @@ class Team:
         encoder = Encoder(config).to(device)
         decoder = Decoder(config, len(NUMBERS), tuple(map(len, CLASSES.values()))).to(device)
         self.desk = Desk(config, records, encoder, decoder, device)
-        self.jobs = 1 if device.type == "cuda" else jobs
+        most = max(1, round(config.batch_size / SHARE))  # more would have nothing to do
+        self.jobs = 1 if device.type == "cuda" else min(jobs, most)
         self._others: list[tuple[multiprocessing.Process, Connection, torch.Tensor]] = []
         if device.type == "cpu":
             torch.set_num_threads(1)
@@ -101,33 +108,31 @@ class Team:
         return process, here, gradient
 
     def gradient(self, rows: np.ndarray, step: int) -> np.ndarray:
-        """Mean gradient over a batch, left in the parameters; the loss and its PARTS."""
-        mine, *shares = np.array_split(rows, self.jobs)
-        self._ask("gradient", [(share, (step, rank + 1)) for rank, share in enumerate(shares)])
-        numbers = self.desk.gradient(mine, (step, 0)) * len(mine)
-        for parameter in self.desk.parameters:
-            if parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
-            parameter.grad.mul_(len(mine) / len(rows))
-        for (_, _, gradient), answer, share in zip(self._others, self._answers(len(shares)), shares, strict=True):
-            numbers += answer * len(share)
-            first = 0
-            for parameter in self.desk.parameters:
-                last = first + parameter.numel()
-                parameter.grad.add_(gradient[first:last].view_as(parameter), alpha=len(share) / len(rows))
-                first = last
-        return numbers / len(rows)
+        """Mean gradient over the shares of a batch, left in the parameters; the loss and its PARTS."""
+        shares = np.array_split(rows, max(1, round(len(rows) / SHARE)))
+        parameters, numbers, total = self.desk.parameters, 0.0, None
+        for first in range(0, len(shares), self.jobs):
+            mine, *others = shares[first:first + self.jobs]
+            self._ask("gradient", [(share, (step, first + k + 1)) for k, share in enumerate(others)])
+            answers = [(self.desk.gradient(mine, (step, first)), self.desk.flat_gradient(), len(mine))]
+            answers += [(answer, gradient, len(share)) for answer, (_, _, gradient), share in zip(
+                self._answers(len(others)), self._others[:len(others)], others, strict=True)]
+            for answer, gradient, count in answers:
+                numbers = numbers + answer * (count / len(rows))
+                total = gradient * (count / len(rows)) + (0 if total is None else total)
+        for parameter, gradient in zip(parameters, total.split([p.numel() for p in parameters]), strict=True):
+            parameter.grad = gradient.view_as(parameter)
+        return numbers
 
     def held_out(self, rows: np.ndarray, shown: str) -> float:
         """Mean loss on some scenes, in one view."""
-        size, total = self.desk.config.batch_size, 0.0
-        batches = [rows[first:first + size] for first in range(0, len(rows), size)]
-        for first in range(0, len(batches), self.jobs):
-            mine, *shares = batches[first:first + self.jobs]
-            self._ask("held_out", [(share, shown, (first + k + 1, 0)) for k, share in enumerate(shares)])
+        shares, total = np.array_split(rows, max(1, round(len(rows) / SHARE))), 0.0
+        for first in range(0, len(shares), self.jobs):
+            mine, *others = shares[first:first + self.jobs]
+            self._ask("held_out", [(share, shown, (first + k + 1, 0)) for k, share in enumerate(others)])
             total += self.desk.held_out(mine, shown, (first, 0))[0] * len(mine)
-            total += sum(a[0] * len(share) for a, share in zip(self._answers(len(shares)), shares, strict=True))
-        return total / max(len(rows), 1)
+            total += sum(a[0] * len(share) for a, share in zip(self._answers(len(others)), others, strict=True))
+        return total / len(rows)
 
     def _ask(self, task: str, work: list[tuple]) -> None:
         try:
@@ -175,8 +180,7 @@ def _work(desk: Desk, gradient: torch.Tensor, pipe: Connection) -> None:
         try:
             answer = getattr(desk, task)(*job)
             if task == "gradient":
-                torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).view(-1) for p in desk.parameters],
-                          out=gradient)
+                gradient.copy_(desk.flat_gradient())
         except Exception as error:
             answer = error
         pipe.send(answer)

@@ -22,7 +22,7 @@ from avshift_core.encoder.output import effective_rank, output_scale
 from avshift_core.encoder.records import Records, prepare_steps
 from avshift_core.encoder.targets import COLUMNS
 from avshift_core.encoder.team import Team
-from avshift_core.encoder.weights import CARD, WEIGHTS, Model, round_weights, save_model
+from avshift_core.encoder.weights import CARD, Model, round_weights, save_model
 from avshift_core.errors import ModelError
 from avshift_core.parallel import check_jobs
 from avshift_core.progress import Progress, within
@@ -42,6 +42,7 @@ class Run:
     """One training under way."""
 
     config: EncoderConfig
+    data: dict
     team: Team
     optimizer: torch.optim.Optimizer
     step: int = 0
@@ -83,25 +84,25 @@ def train_steps(
         query: which scenarios to train on.
         most: of the scenarios at the most, for quick trials.
         resume: go on with an unfinished training in `out`, to the result it would have had.
-        jobs: processes; None is one for each core, or as many as an unfinished training had.
+        jobs: processes; None is one for each core. The result does not depend on it.
     """
     check_jobs(jobs)
     corpus, out, query = open_corpus(url), Path(out), as_query(query)
-    saved = _open_folder(out, corpus, config, resume)
+    data = data_of(corpus, query, most)
+    saved = _open_folder(out, data, config, resume)
     prepare = prepare_steps(corpus, out / RECORDS, config.valid_share, query=query, most=most)
     records = yield from within(prepare, 0, PREPARING)
     _check_records(records, config, corpus)
-    jobs = jobs or (saved.about["jobs"] if saved else os.cpu_count() or 1)
-    team = Team(config, records, jobs)
+    team = Team(config, records, jobs or os.cpu_count() or 1)
     try:
-        run = Run(config, team, torch.optim.Adam(team.desk.parameters, lr=config.learning_rate, fused=True))
+        run = Run(config, data, team, torch.optim.Adam(team.desk.parameters, lr=config.learning_rate, fused=True))
         if saved is not None:
             saved.restore(run)
         while len(run.history) < config.epochs and not _stalled(run):
             yield from _epoch(run, corpus, out)
     finally:
         team.close()
-    return _finish(run, corpus, out, most)
+    return _finish(run, corpus, out)
 
 
 def _epoch(run: Run, corpus: Corpus, out: Path) -> Generator[Progress, None, None]:
@@ -118,7 +119,7 @@ def _epoch(run: Run, corpus: Corpus, out: Path) -> Generator[Progress, None, Non
         run.step, count = run.step + 1, count + 1
         run.sums += numbers
         if run.step % CHECKPOINT_STEPS == 0 and k + 1 < per_epoch:
-            write_checkpoint(run, corpus, out)
+            write_checkpoint(run, out)
         if count % 5 == 0:
             rate = count * config.batch_size / (time.perf_counter() - began)
             done = run.step / (config.epochs * per_epoch)
@@ -126,13 +127,16 @@ def _epoch(run: Run, corpus: Corpus, out: Path) -> Generator[Progress, None, Non
                            f"{run.history[-1]['held_out'] if run.history else math.nan:.3f}, {rate:,.0f} scenarios a "
                            "second", PREPARING + (1 - PREPARING) * done)
     held = _held_out_loss(run)
+    if not math.isfinite(held["held_out"]):
+        raise ModelError(f"The loss on the held-out drives is not a number after epoch {epoch + 1}. The checkpoint "
+                         f"before it is kept in {out}: go on with --resume and a lower --learning-rate.")
     better = held["held_out"] < run.best
     loss, *parts = (run.sums / per_epoch).tolist()
     run.history.append({"epoch": epoch + 1, "loss": loss, **dict(zip(PARTS, parts, strict=True)), **held})
     run.sums = np.zeros_like(run.sums)
     if better:
-        write_checkpoint(run, corpus, out, BEST)
-    write_checkpoint(run, corpus, out)
+        write_checkpoint(run, out, BEST)
+    write_checkpoint(run, out)
 
 
 def _train_step(run: Run, rows: np.ndarray) -> np.ndarray:
@@ -176,7 +180,7 @@ def _stalled(run: Run) -> bool:
 
 
 @torch.no_grad()
-def _finish(run: Run, corpus: Corpus, out: Path, most: int | None) -> Model:
+def _finish(run: Run, corpus: Corpus, out: Path) -> Model:
     """The best weights with the scale of z fixed, their card, and the loss curves."""
     read_checkpoint(out / BEST).restore_weights(run)
     run.encoder.eval()
@@ -188,10 +192,8 @@ def _finish(run: Run, corpus: Corpus, out: Path, most: int | None) -> Model:
     run.encoder.scale.copy_(torch.as_tensor(scale))
     card = {
         "config": asdict(run.config), "seed": run.config.seed, "output": run.config.output,
-        "data": {"fingerprint": corpus.fingerprint, "n": int((~run.records.held_out).sum()), "most": most,
-                 "query": str(run.records.query),
-                 "drives": run.records.n_drives - run.records.n_held_out, "n_valid_drives": run.records.n_held_out,
-                 "states": [corpus.parts[i].files[STATES].sha256 for i in np.unique(run.records.part)]},
+        "data": {"fingerprint": corpus.fingerprint, "n": int((~run.records.held_out).sum()), **run.data,
+                 "drives": run.records.n_drives - run.records.n_held_out, "n_valid_drives": run.records.n_held_out},
         "attributes": taught(run.config), "losses": run.history, "best_epoch": 1 + int(np.argmin(
             [entry["held_out"] for entry in run.history])),
         "effective_rank": effective_rank(raw), "quality": {},
@@ -217,9 +219,15 @@ def _raw_latents(run: Run, rows: np.ndarray) -> np.ndarray:
     return np.concatenate(z).astype(np.float64)
 
 
-def _open_folder(out: Path, corpus: Corpus, config: EncoderConfig, resume: bool) -> Checkpoint | None:
+def data_of(corpus: Corpus, query: CohortQuery, most: int | None) -> dict:
+    """What a training sees: which scenarios, and the hashes of their states; latents beside them change nothing."""
+    states = sorted(p.files[STATES].sha256 for p in corpus.parts if STATES in p.files and p.admits(query))
+    return {"query": str(query), "most": most, "states": states}
+
+
+def _open_folder(out: Path, data: dict, config: EncoderConfig, resume: bool) -> Checkpoint | None:
     """Refuse a folder that holds something else; the checkpoint to go on from, if there is one."""
-    if (out / WEIGHTS).exists() or (out / CARD).exists():
+    if (out / CARD).exists():  # written last
         raise ModelError(f"{out} holds a finished model already. Choose another folder for --out.")
     if not resume and (out / CHECKPOINT).exists():
         raise ModelError(f"{out} holds an unfinished training. Go on with --resume, or choose another folder.")
@@ -230,9 +238,9 @@ def _open_folder(out: Path, corpus: Corpus, config: EncoderConfig, resume: bool)
     if not (out / CHECKPOINT).exists():
         return None
     saved = read_checkpoint(out / CHECKPOINT)
-    if saved.about["fingerprint"] != corpus.fingerprint:
-        raise ModelError(f"The training in {out} began on another corpus, or {corpus.url} has changed since. Choose "
-                         "another folder for --out to begin anew.")
+    if saved.about["data"] != data:
+        raise ModelError(f"The training in {out} began on other scenarios: on another corpus, with other --only or "
+                         "--most, or something was imported since. Give them as they were, or choose another folder.")
     before, now = saved.about["config"], json.loads(json.dumps(asdict(config)))
     changed = [name for name in now if name not in MAY_CHANGE and now[name] != before.get(name)]
     if changed:

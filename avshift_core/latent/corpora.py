@@ -66,7 +66,7 @@ def read_pair(
     latents = choose_latents(corpus, model, view)
     definitions = metric_definitions(corpus, queries, metrics)
     P, Q = (cohort_of(corpus, query, metrics=metrics, latents=latents) for query in queries)
-    _check_disjoint(P, Q)
+    check_disjoint(P, Q)
     found = OF_ENCODER.fullmatch(latents)
     states = [{part.files[STATES].sha256 for part in corpus.parts if part.admits(query) and STATES in part.files}
               for query in queries]
@@ -167,7 +167,8 @@ def metric_definitions(
     return found
 
 
-def _check_disjoint(P: Cohort, Q: Cohort) -> None:
+def check_disjoint(P: Cohort, Q: Cohort) -> None:
+    """Refuse two cohorts of a corpus that share scenarios."""
     common = sorted(set(P.obs[SCENARIO]) & set(Q.obs[SCENARIO]))
     if common:
         raise CohortError(f"'{P.name}' and '{Q.name}' have {len(common):,} scenarios in common (the first: "

@@ -155,7 +155,7 @@ def agreement_figure(clusters: Clusters) -> go.Figure:
     theme.base_figure(figure, 400)
     figure.add_annotation(
         x=0, y=1.01, xref="paper", yref="paper", xanchor="left", yanchor="bottom", showarrow=False, align="left",
-        text=f"Pearson {a.pearson:.2f} (p {a.pearson_p:.2g}), Spearman {a.spearman:.2f} (p {a.spearman_p:.2g}); "
+        text=f"Pearson {a.pearson:.2f}, Spearman {a.spearman:.2f} on this split of the drives; "
              f"by chance {a.chance:.2f}; first event with itself {a.same_metric:.2f}")
     margins = [[-0.03 * max(values), 1.05 * max(values)] for values in (a.first, a.second)]
     figure.update_xaxes(title=f"Rate of {html.escape(clusters.event)}, first half of the drives", tickformat=".0%",

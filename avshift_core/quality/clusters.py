@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from avshift_core.errors import ConfigError
 from avshift_core.quality.drivewise import MIN_DRIVES
 from avshift_core.shift.drives import clustered_variance, permutation_p
 
@@ -107,6 +108,10 @@ def measure_clusters(cluster, event, second, drive, *, names=(EVENT, SECOND_EVEN
     Returns:
         None where there are too few drives or no event.
     """
+    for name, values in zip(names, (event, second), strict=True):
+        if not np.isin(values[np.isfinite(values)], (0, 1)).all():
+            raise ConfigError(f"'{name}' is no event: it has values other than 0 and 1. Give a threshold, such as "
+                              f"'{name}>1'.")
     known = np.isfinite(event) & np.isfinite(second)
     K = int(cluster.max()) + 1
     cluster, event, second = cluster[known], event[known], second[known]

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from avshift_core.config import VIEWS
+from avshift_core.errors import ConfigError
 from avshift_core.files import check_writable, write_json
 from avshift_core.quality.clusters import EVENT, SECOND_EVENT
 from avshift_core.scenario.commands import finish_or_stop
@@ -56,9 +57,13 @@ def run_quality(arguments: argparse.Namespace, draw: Callable[[object, Path], ob
         write_json(to_json(quality), arguments.json)
     if arguments.figures is not None:
         draw(quality, arguments.figures)
+    print(describe(quality))
+    if arguments.write_card and quality.trained_share > 0:
+        raise ConfigError(f"The card of {model.id} was left as it is: the model was trained on "
+                          f"{quality.trained_share:.0%} of this corpus, so nothing here is held out. Measure it on "
+                          "another one.")
     if arguments.write_card:
         update_card(model, quality=summary(quality))
-    print(describe(quality))
 
 
 def add_ablate(commands) -> None:

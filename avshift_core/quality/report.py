@@ -108,6 +108,10 @@ def quality_steps(
     from avshift_core.encoder.encode import encode_steps
     from avshift_core.encoder.weights import latents_name
 
+    config = AnalysisConfig(seed=seed, repeats=REPEATS)
+    for other in also:
+        if other.id == model.id or sum(other.id == each.id for each in also) > 1:
+            raise ConfigError(f"Model {other.id} is given twice; stability needs models of different trainings.")
     if most < 200:
         raise ConfigError(f"most is {most}; at least 200 scenarios are needed to say anything about a latent space.")
     wanted = [(model, VIEWS), *((other, (view,)) for other in also)]
@@ -120,7 +124,7 @@ def quality_steps(
     names = {each: latents_name(model.id, each) for each in VIEWS}
     others = tuple((other.id, latents_name(other.id, view)) for other in also)
     steps = measure_steps(open_corpus(url), names, view=view, model=model.id, card=model.card, also=others, most=most,
-                          seed=seed, n_clusters=n_clusters, events=events)
+                          seed=seed, n_clusters=n_clusters, events=events, config=config)
     return (yield from within(steps, 0.4, 1.0))
 
 
@@ -321,7 +325,8 @@ def _clearest(shifts: Sequence[ShiftKept], pairs: Sequence[Pair]) -> Pair | None
 def summary(quality: Quality) -> dict:
     """What a model's card keeps of its quality."""
     return plain({"corpus": quality.fingerprint, "n": quality.n, "drives": quality.n_drives, "view": quality.view,
-                  "seed": quality.seed, "aims": [asdict(aim) for aim in quality.aims]})
+                  "seed": quality.seed, "trained_share": quality.trained_share,
+                  "aims": [asdict(aim) for aim in quality.aims]})
 
 
 def to_json(quality: Quality) -> dict:

@@ -95,9 +95,9 @@ def chance_of_categories(category, drive) -> np.ndarray:
     """
     codes = np.unique(category, return_inverse=True)[1]
     of_pair = np.zeros((int(drive.max()) + 1, codes.max() + 1))
-    np.add.at(of_pair, (drive, codes), 1)
+    np.add.at(of_pair, (drive, codes), np.asarray(category) != "")  # scenarios without a category are no neighbours
     total, own = of_pair.sum(axis=0), of_pair[drive, codes]
-    others = len(drive) - of_pair.sum(axis=1)[drive]
+    others = total.sum() - of_pair.sum(axis=1)[drive]
     return (total[codes] - own) / np.maximum(others, 1)
 
 

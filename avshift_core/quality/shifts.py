@@ -46,8 +46,10 @@ class ShiftKept:
     """One pair.
 
     Attributes:
-        gamma_z, gamma_contexts: advantage of the classifier over chance, with the engine's bounds; None without truth.
+        gamma_z, gamma_contexts: advantage of the classifier over chance, with the engine's bounds, each one-sided at
+            5 %, so 90 % together; None without truth.
         gamma_star: of the best classifier of contexts there can be; None without truth.
+        detectable: smallest advantage on z that would have been called a shift with probability 0.8.
         verdict_z, verdict_contexts: no_shift, localize or global_shift.
         view: which latents.
         drawn_z, drawn_contexts: accuracy less 1/2 in each draw of drives, the data's own first.
@@ -59,6 +61,7 @@ class ShiftKept:
     n_target: int
     gamma_z: Estimate
     verdict_z: str
+    detectable: float = 0.0
     gamma_contexts: Estimate | None = None
     verdict_contexts: str | None = None
     gamma_star: float | None = None
@@ -85,15 +88,19 @@ def pairs_of(cells: pd.DataFrame) -> list[Pair]:
         cells: rows with `area`, `period`, `av_version`, in any order.
     """
     cells = cells[["area", "period", "av_version"]].astype(str).drop_duplicates()
-    pairs = []
+    pairs, several = [], cells.groupby(["area", "period"]).size().max() > 1
+    named = lambda text, version: f"{text} {version}" if several else text  # noqa: E731
     for (area, version), rows in cells.groupby(["area", "av_version"], sort=True):
         periods = sorted(rows["period"])
-        pairs += [Pair(f"{area} {a} -> {b}", *(CohortQuery(period=p, area=area, av_version=version) for p in (a, b)))
-                  for a, b in pairwise(periods)]
+        pairs += [
+            Pair(named(f"{area} {a} -> {b}", version),
+                 *(CohortQuery(period=p, area=area, av_version=version) for p in (a, b)))
+            for a, b in pairwise(periods)
+        ]
     weeks = [(period, version, sorted(rows["area"])) for (period, version), rows in
              cells.groupby(["period", "av_version"], sort=True) if len(rows) > 1]
     return pairs + [
-        Pair(f"{period} {areas[0]} -> {areas[1]}",
+        Pair(named(f"{period} {areas[0]} -> {areas[1]}", version),
              *(CohortQuery(period=period, area=area, av_version=version) for area in areas[:2]))
         for period, version, areas in weeks[:AREA_WEEKS]
     ]
@@ -128,7 +135,8 @@ def shift_kept(name: str, z: tuple[Cohort, Cohort], contexts: tuple[Cohort, Coho
         z, contexts: source and target.
     """
     test, decision = c2st(*z, config)
-    found = ShiftKept(name, view, z[0].n, z[1].n, _bounds(test), decision, drawn_z=_drawn(z, test, config.seed))
+    found = ShiftKept(name, view, z[0].n, z[1].n, _bounds(test), decision, test.detectable_gamma,
+                      drawn_z=_drawn(z, test, config.seed))
     if contexts is None:
         return found
     test, decision = c2st(*contexts, config)

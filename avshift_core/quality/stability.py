@@ -20,7 +20,7 @@ ROWS = 5_000  # of the sample in which neighbours are compared; the overlap is t
 
 @dataclass(frozen=True)
 class Between:
-    """Over pairs of models; std is 0 when there is one pair."""
+    """Over pairs of models, which share models; std is not a number when there is one pair."""
 
     mean: float
     std: float
@@ -128,5 +128,5 @@ def _over(values, chance) -> Between | None:
     values = [v for v in values if np.isfinite(v)]
     if not values:
         return None
-    return Between(float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0,
+    return Between(float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else float("nan"),
                   float(np.nanmean(chance)))

@@ -9,6 +9,8 @@ from avshift_core.encoder.model import AgentAttention, Decoder, Encoder, RoadAtt
 from avshift_core.encoder.scenes import context_view, ragged, scenes_of
 from avshift_core.encoder.weights import load_model
 from avshift_core.scenario.schema import pad
+from avshift_core.scenario.simulate.fleet import Block, FleetConfig, draw, simulate
+from avshift_core.scenario.simulate.policy import POLICIES
 from avshift_core.scenario.view import tensor_view
 
 TOLERANCE = 1e-5
@@ -95,6 +97,23 @@ def test_the_context_does_not_see_what_the_ego_does(net, batch):
     assert np.abs(first - second).max() < TOLERANCE
     full = z_of(net, scenes_of(replace(batch, ego=ego, agents=agents)))
     assert np.abs(full - z_of(net, scenes_of(batch))).max() > 0.1
+
+
+def test_both_av_versions_have_the_same_context(net):
+    """The same 120 contexts driven by either version: the full view tells them apart, the context view does not."""
+    contexts, ids = draw(FleetConfig(16_000, seed=4), Block(0, 0, 5, 120))
+    z = {view: [] for view in ("full", "context")}
+    for policy in POLICIES.values():
+        for view, found in z.items():
+            latents = np.zeros((contexts.n, net.config.latent_dim))
+            for rows, run, _ in simulate(contexts, ids, policy):
+                scenes = scenes_of(run)
+                latents[rows] = z_of(net, context_view(scenes, 2.0) if view == "context" else scenes)
+            found.append(latents)
+    apart = {view: np.linalg.norm(a - b, axis=1) for view, (a, b) in z.items()}
+    typical = np.linalg.norm(z["context"][0] - z["context"][0][::-1], axis=1).mean()  # of two different scenarios
+    assert np.median(apart["context"]) < 1e-3 * typical and apart["context"].max() < 0.1 * typical
+    assert np.median(apart["full"]) > 5 * np.median(apart["context"]) and apart["full"].max() > 0.2 * typical
 
 
 def test_scenes_without_agents_or_road(net, batch):

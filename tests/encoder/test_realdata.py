@@ -30,13 +30,19 @@ def test_two_cities_differ(cities):
     assert analyze(*cities, metrics=[]).verdict.name == "global_shift"
 
 
+def half(cohort, seed, name):
+    """A random half of the drives, and the other."""
+    chosen = np.random.default_rng(seed).permutation(cohort.n_drives)[: cohort.n_drives // 2]
+    rows = np.isin(cohort.drive, chosen)
+    return [make_cohort(f"{name} {k}", cohort.z[r], drive_id=cohort.drive_ids[cohort.drive[r]])
+            for k, r in enumerate((rows, ~rows))]
+
+
 @pytest.mark.slow
 @pytest.mark.realdata
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_random_halves_of_one_city_do_not(cities, seed):
-    miami = cities[0]
-    half = np.random.default_rng(seed).permutation(miami.n_drives)[: miami.n_drives // 2]
-    rows = np.isin(miami.drive, half)
-    A, B = (make_cohort(name, miami.z[r], drive_id=miami.drive_ids[miami.drive[r]])
-            for name, r in (("one half", rows), ("the other", ~rows)))
-    assert analyze(A, B, metrics=[]).verdict.name == "no_shift"
+def test_random_halves_of_one_city_do_not_differ_and_halves_of_two_do(cities, seed):
+    one, other = half(cities[0], seed, "miami")
+    assert analyze(one, other, metrics=[]).verdict.name == "no_shift"
+    away, _ = half(cities[1], seed, "pittsburgh")  # as few scenes can show a shift
+    assert analyze(one, away, metrics=[]).verdict.name != "no_shift"

@@ -56,3 +56,10 @@ def test_a_scenario_without_a_valid_step_is_named(batch):
     valid[5] = False
     with pytest.raises(ModelError, match=f"'{batch.ids[5].scenario_id}' has no valid step"):
         scenes_of(replace(batch, ego_valid=valid))
+
+
+def test_an_ego_that_is_seen_only_between_the_steps_of_the_view_is_named_too(batch):
+    valid = np.zeros_like(batch.ego_valid)
+    valid[:, 3] = True  # at 0.3 s, and the view's steps are 0.7 s or more apart
+    with pytest.raises(ModelError, match="has no valid step"):
+        scenes_of(replace(batch, ego_valid=valid))

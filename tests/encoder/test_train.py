@@ -18,7 +18,7 @@ from avshift_core.encoder.records import prepare_steps
 from avshift_core.encoder.team import Team
 from avshift_core.encoder.train import train_steps
 from avshift_core.encoder.weights import load_model
-from avshift_core.errors import ModelError
+from avshift_core.errors import AVShiftError, ModelError
 from avshift_core.progress import finish
 from avshift_core.scenario.store.corpus import create_or_open, open_corpus
 from tests.encoder.conftest import SMALL
@@ -77,36 +77,32 @@ def test_another_seed_gives_another_model(fleet, model, tmp_path):
     assert other.id != model.id
 
 
-def test_two_processes_find_the_gradient_of_one(fleet, tmp_path):
+def test_the_gradient_does_not_depend_on_the_number_of_processes(fleet, tmp_path):
     records = finish(prepare_steps(open_corpus(fleet), tmp_path / "scenes.bin", 0.2))
-    rows = np.flatnonzero(~records.held_out)[:64]
-    gradients = []
+    rows = np.flatnonzero(~records.held_out)[:200]
+    found = []
     for jobs in (1, 2):
-        team = Team(replace(SMALL, context_share=0.0), records, jobs)
+        team = Team(replace(SMALL, batch_size=200), records, jobs)
         try:
-            numbers = [team.desk.gradient(half, (0, rank)) for rank, half in enumerate(np.array_split(rows, 2))]
-            expected = np.mean(numbers, axis=0)
-            halves = []
-            for rank, half in enumerate(np.array_split(rows, 2)):
-                team.desk.gradient(half, (0, rank))
-                halves.append(torch.cat([p.grad.view(-1) for p in team.desk.parameters]))
-            if jobs == 2:
-                assert np.allclose(team.gradient(rows, 0), expected, rtol=1e-5)
-                gradients = [torch.cat([p.grad.view(-1) for p in team.desk.parameters]), (halves[0] + halves[1]) / 2]
-            assert team.held_out(rows, "context") > 0
+            numbers = team.gradient(rows, 5)
+            found.append((numbers, team.held_out(rows, "context"), team.desk.flat_gradient()))
+            shares = np.array_split(rows, 3)  # 200 scenarios in shares of about 64
+            mean = sum(team.desk.gradient(share, (5, k)) * len(share) / 200 for k, share in enumerate(shares))
+            assert np.allclose(numbers, mean, rtol=1e-6)
         finally:
             team.close()
-    assert torch.allclose(*gradients, atol=1e-6)
+    assert np.array_equal(found[0][0], found[1][0]) and found[0][1] == pytest.approx(found[1][1], rel=1e-6)
+    assert torch.equal(found[0][2], found[1][2]) and found[0][2].abs().max() > 0
 
 
 def test_a_process_that_is_lost_is_said(fleet, tmp_path):
     records = finish(prepare_steps(open_corpus(fleet), tmp_path / "scenes.bin", 0.2))
-    team = Team(SMALL, records, 2)
+    team = Team(replace(SMALL, batch_size=128), records, 2)
     try:
         team._others[0][0].kill()
         team._others[0][0].join()
         with pytest.raises(ModelError, match="was ended from outside"):
-            team.gradient(np.arange(64), 0)
+            team.gradient(np.arange(128), 0)
     finally:
         team.close()
 
@@ -179,6 +175,36 @@ def test_a_full_disk_at_a_checkpoint_keeps_the_one_before(fleet, tmp_path, monke
     monkeypatch.undo()
     assert sorted(p.name for p in (tmp_path / "m").iterdir()) == [CHECKPOINT, RECORDS]
     assert finish(train_steps(fleet, tmp_path / "m", SMALL, jobs=1, resume=True)).id
+
+
+def test_going_on_with_other_scenarios_is_refused(fleet, tmp_path):
+    steps = train_steps(fleet, tmp_path / "m", SMALL, jobs=1)
+    while not (tmp_path / "m" / CHECKPOINT).exists():
+        next(steps)
+    steps.close()
+    for other in ({"most": 300}, {"query": "area=harbor"}):
+        with pytest.raises(ModelError, match="began on other scenarios"):
+            finish(train_steps(fleet, tmp_path / "m", SMALL, jobs=1, resume=True, **other))
+
+
+def test_a_full_disk_between_weights_and_card_loses_nothing(fleet, model, tmp_path, monkeypatch):
+    import avshift_core.encoder.weights as weights
+
+    def full(*_):
+        raise AVShiftError("card.json could not be written: No space left on device.")
+
+    monkeypatch.setattr(weights, "write_json", full)
+    with pytest.raises(ModelError, match="No space left"):
+        finish(train_steps(fleet, tmp_path / "m", SMALL, jobs=1))
+    monkeypatch.undo()
+    assert finish(train_steps(fleet, tmp_path / "m", SMALL, jobs=1, resume=True)).id == model.id
+
+
+@pytest.mark.parametrize("batch_size", [2, 57])
+def test_batches_and_shares_of_any_size(fleet, tmp_path, batch_size):
+    config = replace(SMALL, batch_size=batch_size, epochs=1)
+    found = finish(train_steps(fleet, tmp_path / "m", config, jobs=2, most=130))
+    assert np.isfinite([entry["held_out"] for entry in found.card["losses"]]).all()
 
 
 @pytest.mark.parametrize(("changes", "sentence"), [

@@ -6,6 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from avshift_core.config import EncoderConfig
 from avshift_core.encoder.encode import embed
 from avshift_core.encoder.weights import SHIPPED, load_model, read_card, read_tensors, update_card
 from avshift_core.errors import ModelError
@@ -105,4 +106,6 @@ def test_the_shipped_model_is_the_papers():
     config = load_model().config
     assert (config.latent_dim, config.d_model, config.n_layers, config.n_heads) == (64, 128, 5, 8)
     assert sum(file.stat().st_size for file in SHIPPED.iterdir()) < 4 * 1024**2
-    assert read_card()["quality"]
+    card = read_card()
+    assert card["quality"]["trained_share"] == 0 and len(card["quality"]["aims"]) >= 9
+    assert load_model().config == EncoderConfig()  # what the defaults give is what is shipped

@@ -39,7 +39,7 @@ def space(name, value):
 
 
 def shift(name, z, contexts, star):
-    return ShiftKept(name, "full", 500, 500, around(z), "localize", around(contexts), "localize", star, (z, z),
+    return ShiftKept(name, "full", 500, 500, around(z), "localize", 0.03, around(contexts), "localize", star, (z, z),
                      (contexts, contexts))
 
 

@@ -65,7 +65,7 @@ def test_without_truth_the_latents_alone_are_told():
 
 
 def kept(z, contexts, star):
-    return ShiftKept("p", "full", 1, 1, Estimate(max(z, 0), 0, 1), "localize", Estimate(max(contexts, 0), 0, 1),
+    return ShiftKept("p", "full", 1, 1, Estimate(max(z, 0), 0, 1), "localize", 0.03, Estimate(max(contexts, 0), 0, 1),
                      "localize", star, (z, z), (contexts, contexts))
 
 

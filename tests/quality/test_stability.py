@@ -19,7 +19,7 @@ def test_a_rotation_is_the_same_space(data):
     _, drive, z, turned = data
     cluster = (z[:, 0] > 0).astype(int)
     found = measure_stability(["a", "b"], [z, turned], [cluster, 1 - cluster], drive)
-    assert found.overlap.mean > 0.999 and found.overlap.std == 0
+    assert found.overlap.mean > 0.999 and np.isnan(found.overlap.std)  # of one pair there is none
     assert found.rand.mean == 1  # names of clusters do not matter
     assert found.pair is None and found.regions is None
 
