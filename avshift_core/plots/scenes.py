@@ -12,7 +12,7 @@ from avshift_core.plots import theme
 from avshift_core.scenario.schema import AGENT_TYPES, ROAD_KINDS, Scenario
 
 REACH_M = 45.0  # to each side of the middle of the ego's way
-PANEL, GAP = 190, 0.012  # pixels of a picture; share of the width between two
+PANEL, GAP = 155, 0.012  # pixels of a picture, six of which fit a page; share of the width between two
 EGO = theme.HEADLINE
 COLORS = {"car": theme.P, "motorcycle": theme.P, "truck": theme.Q, "bus": theme.Q, "pedestrian": "#009E73",
           "bicycle": "#009E73"}  # Okabe and Ito's; all others are grey
