@@ -144,11 +144,12 @@ def run_compare(arguments: argparse.Namespace) -> None:
         write_rows(to_rows(analysis), arguments.assignments)
     if arguments.json is not None:
         write_json(to_report(analysis, pair), arguments.json)
-    print(summary(analysis))
     _tell_cautions(pair)
+    print(summary(analysis))
 
 
 def _tell_cautions(pair) -> None:
+    """What bears on the result comes before it."""
     if pair is not None:
         print(f"latents: {pair.latents} of {pair.corpus.url}")
         print(*(f"caution: {sentence}\n" for sentence in pair.cautions), sep="", end="")
@@ -175,8 +176,14 @@ def summary(analysis) -> str:
         shown = analysis.headline(name)
         lines.append(f"{name} (clip {c.B:g}; {'headline ' + shown if shown else 'headline withheld'}):")
         lines += [f"  {key:<10} {e.mu:.5f}  [{e.lo:.5f}, {e.hi:.5f}]" for key, e in c.estimates().items() if e]
+        lines.append(f"  From P to Q, traffic explains {_signed(c.traffic)}; left is {_signed(c.residual)}: the car, "
+                     "or what the latent does not see.")
     lines += [f"{check.status}: {check.text}" for check in analysis.trust if check.status != "ok"]
     return "\n".join(lines)
+
+
+def _signed(estimate) -> str:
+    return f"{estimate.mu:+.5f} [{estimate.lo:+.5f}, {estimate.hi:+.5f}]"
 
 
 def run_benchmarks(arguments: argparse.Namespace) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TypeVar
 
 Result = TypeVar("Result")
+LOG_EVERY_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -55,10 +58,24 @@ def within(
         yield Progress(text + progress.text, round(first + (last - first) * progress.share, 6))
 
 
+class _Log:
+    """Progress for a file or a pipe."""
+
+    def __init__(self) -> None:
+        self.next = time.monotonic() + LOG_EVERY_S
+
+    def __call__(self, progress: Progress) -> None:
+        if time.monotonic() >= self.next:
+            self.next = time.monotonic() + LOG_EVERY_S
+            print(f"{progress.share:4.0%} {progress.text}", file=sys.stderr, flush=True)
+
+
 def finish_with_bar(steps: Generator[Progress, None, Result]) -> Result:
-    """Run all steps under a bar in the terminal; silent where there is none."""
+    """Run all steps under a bar in the terminal; where there is none, with a plain line every half minute."""
     from tqdm import tqdm
 
+    if not sys.stderr.isatty():
+        return finish(steps, _Log())
     with tqdm(total=100, bar_format="{percentage:3.0f}%|{bar:30}| {elapsed}<{remaining} {desc}", leave=False,
               disable=None) as bar:
 

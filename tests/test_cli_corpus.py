@@ -126,7 +126,7 @@ def test_without_drives_independence_is_assumed(capsys):
         (["--target", "area=harbor"], "have 300 scenarios in common"),
         (["--target", "period=2026-W40"], "No scenario of fleet has period=2026-W40"),
         (["--target", "week=11"], "'week' is no key of a cohort"),
-        (["--view", "context"], "no latents of the view 'context'; found mine. Run `python -m avshift_core encode fl"),
+        (["--view", "context"], "holds ready-made latents (mine) and no states, so there is no view 'context'"),
         (["--model", OURS], f"no latents '{OURS}.full'; found mine"),
         (["--corpus", "nowhere"], "nowhere does not exist"),
     ],

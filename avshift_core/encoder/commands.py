@@ -20,7 +20,8 @@ def add_train(commands) -> None:
     parser.add_argument("corpus", metavar="CORPUS", help="folder or URL of a corpus with states")
     parser.add_argument("--out", required=True, type=Path, metavar="MODEL", help="folder of the model; made when it is "
                         "not there")
-    parser.add_argument("--resume", action="store_true", help="go on with an unfinished training in MODEL")
+    parser.add_argument("--resume", action="store_true", help="go on with an unfinished training in MODEL, or begin "
+                        "one where there is none")
     parser.add_argument("--only", default="", metavar="QUERY", help="train on these scenarios, such as "
                         "period=2026-W10|2026-W11 (default: all)")
     parser.add_argument("--most", type=int, metavar="N", help="train on about N scenarios, whole drives (default: all)")
@@ -57,13 +58,15 @@ def add_encode(commands) -> None:
 
 
 def run_train(arguments: argparse.Namespace) -> None:
+    from avshift_core.encoder.checkpoint import CHECKPOINT
     from avshift_core.encoder.train import train_steps
 
     config = config_of(arguments)
     steps = train_steps(arguments.corpus, arguments.out, config, query=arguments.only, most=arguments.most,
                         resume=arguments.resume, jobs=arguments.jobs)
-    model = finish_or_stop(steps, lambda: f"the last checkpoint is in {arguments.out}. Run the same command with "
-                                          "--resume to go on.")
+    model = finish_or_stop(steps, lambda: (
+        f"the last checkpoint is in {arguments.out}. Run the same command with --resume to go on."
+        if (arguments.out / CHECKPOINT).exists() else "there was no checkpoint yet. Run the same command again."))
     data, losses = model.card["data"], model.card["losses"]
     best = losses[model.card["best_epoch"] - 1]
     print(f"Model {model.id} in {model.folder}: {data['n']:,} scenarios of {data['drives']:,} drives, best of "

@@ -50,6 +50,9 @@ def encode_steps(
     with create_or_open(url) as writer:
         parts = [part for part in writer.manifest.parts if STATES in part.files]
         bare = writer.manifest.n - sum(part.n for part in parts)
+        if not parts:
+            raise ModelError(f"{url} has no states to encode: its {bare:,} scenarios come from tables of latents. "
+                             "Import their logs, or compare the latents that are there.")
         todo = [(part, _missing(part, names)) for part in parts if _missing(part, names)]
         total = sum(part.n for part, _ in todo)
         done, last, began = 0, time.monotonic(), time.monotonic()

@@ -8,8 +8,8 @@ import torch
 from torch.nn import functional as F
 
 from avshift_core.config import EncoderConfig
-from avshift_core.encoder.model import NEAR_M, SPEED_MPS, Decoder, Encoder
-from avshift_core.encoder.scenes import STEPS, Scenes
+from avshift_core.encoder.model import ACTOR_OUT, EGO_OUT, NEAR_M, NEAREST_OUT, SPEED_MPS, Decoder, Encoder
+from avshift_core.encoder.scenes import MAX_AGENTS, STEPS, Scenes
 from avshift_core.encoder.targets import CLASSES, NUMBERS
 from avshift_core.scenario.schema import ROAD_KINDS
 
@@ -68,45 +68,48 @@ def _agents_to_decode(count, generator):
     near = torch.arange(NEAREST, device=count.device).expand(len(count), NEAREST)
     room = (count - NEAREST).clamp(min=1)[:, None]
     draw = torch.rand((len(count), OTHERS), generator=generator).to(count.device)
-    return torch.cat([near, (NEAREST + (draw * room).long()).clamp(max=127)], dim=1)
+    return torch.cat([near, (NEAREST + (draw * room).long()).clamp(max=MAX_AGENTS - 1)], dim=1)
 
 
 def _reconstruction(steps, agents, lines, s: Scenes, targets: Targets, count, rank) -> dict[str, torch.Tensor]:
-    n = s.n
-    ego, actor, nearest = steps.split([5, 4, 5], dim=2)
-    xy = _squash(s.ego[..., :2])
-    ego_target = torch.cat([xy, s.ego[..., 2:4], s.ego[..., 4:5] / SPEED_MPS], dim=2)
-    table = s.token.new_zeros(len(s.agent_scene) + 1, STEPS, 4)  # x, y, speed, seen; the last row is nobody
-    table[s.token_agent, s.token_step] = torch.cat([s.token[:, [0, 1, 4]], torch.ones_like(s.token[:, :1])], dim=1)
-    first = count.cumsum(0) - count
-    row = lambda place: torch.where((place >= 0) & (place < count_of(place)), first_of(place) + place, len(table) - 1)  # noqa: E731
-    count_of = lambda place: count.view(n, *(1,) * (place.ndim - 1))  # noqa: E731
-    first_of = lambda place: first.view(n, *(1,) * (place.ndim - 1))  # noqa: E731
-    chosen = table[row(rank)]  # (n, A, S, 4)
-    there = (rank < count[:, None])[..., None].expand(chosen.shape[:3])
-    seen = chosen[..., 3]
-    acts = table[row(targets.actor)]  # (n, S, 4)
-    has_actor = (targets.actor >= 0)[:, None].expand(n, STEPS)
+    ego, actor, nearest = steps.split([EGO_OUT, ACTOR_OUT, NEAREST_OUT], dim=2)
+    ego_target = torch.cat([_squash(s.ego[..., :2]), s.ego[..., 2:4], s.ego[..., 4:5] / SPEED_MPS], dim=2)
+    way, there = _ways(s, rank, count)  # (n, A, S, 4), (n, A)
+    there = there[..., None].expand(way.shape[:3])
+    acts, has_actor = (x[:, 0] for x in _ways(s, targets.actor[:, None], count))  # (n, S, 4), (n,)
     near = _nearest(s)
     line_there, line_xy, line_kind = _lines(s)
+    xy, kind = lines.split([line_xy.shape[2], len(ROAD_KINDS)], dim=2)
+    off_line = _off(xy, line_xy).mean(2) + 0.2 * F.cross_entropy(kind.transpose(1, 2), line_kind, reduction="none")
     return {
-        "ego": _mean(F.smooth_l1_loss(ego, ego_target, reduction="none", beta=0.1).sum(2), s.ego_valid),
-        "agents": _mean(F.smooth_l1_loss(agents[..., :2], _squash(chosen[..., :2]), reduction="none", beta=0.1).sum(3),
-                        (seen > 0) & there),
-        "seen": _mean(F.binary_cross_entropy_with_logits(agents[..., 2], seen, reduction="none"), there),
-        "actor": _mean(_followed(actor, acts, s.ego), has_actor & s.ego_valid),
-        "nearest": _mean(F.smooth_l1_loss(nearest[..., :4], near[..., :4], reduction="none", beta=0.1).sum(2),
-                         near[..., 4] > 0),
-        "lines": _mean(F.smooth_l1_loss(lines[..., :-len(ROAD_KINDS)], line_xy, reduction="none", beta=0.1).mean(2)
-                       + 0.2 * F.cross_entropy(lines[..., -len(ROAD_KINDS):].transpose(1, 2), line_kind,
-                                               reduction="none"), line_there),
+        "ego": _mean(_off(ego, ego_target).sum(2), s.ego_valid),
+        "agents": _mean(_off(agents[..., :2], _squash(way[..., :2])).sum(3), (way[..., 3] > 0) & there),
+        "seen": _mean(F.binary_cross_entropy_with_logits(agents[..., 2], way[..., 3], reduction="none"), there),
+        "actor": _mean(_followed(actor, acts, s.ego), has_actor[:, None] & s.ego_valid),
+        "nearest": _mean(_off(nearest[..., :4], near[..., :4]).sum(2), near[..., 4] > 0),
+        "lines": _mean(off_line, line_there),
     }
+
+
+def _off(said, target):
+    """How far a reconstruction is off, number by number."""
+    return F.smooth_l1_loss(said, target, reduction="none", beta=0.1)
+
+
+def _ways(s: Scenes, rank, count):
+    """x, y, speed, seen (n, A, S, 4) of the agents with these ranks (n, A) in their scenes, and whether there are such;
+    count: (n,) agents of each scene."""
+    table = s.token.new_zeros(len(s.agent_scene) + 1, STEPS, 4)  # the last row is nobody
+    table[s.token_agent, s.token_step] = torch.cat([s.token[:, [0, 1, 4]], torch.ones_like(s.token[:, :1])], dim=1)
+    there = (rank >= 0) & (rank < count[:, None])
+    first = (count.cumsum(0) - count)[:, None]
+    return table[torch.where(there, first + rank, len(table) - 1)], there
 
 
 def _followed(said, acts, ego):
     """(n, S) loss of one agent, seen from the ego: place and speed while it is seen, and whether it is."""
     place = torch.cat([_squash(acts[..., :2] - ego[..., :2]), acts[..., 2:3] / SPEED_MPS], dim=2)
-    off = F.smooth_l1_loss(said[..., :3], place, reduction="none", beta=0.1).sum(2) * acts[..., 3]
+    off = _off(said[..., :3], place).sum(2) * acts[..., 3]
     return off + 0.2 * F.binary_cross_entropy_with_logits(said[..., 3], acts[..., 3], reduction="none")
 
 

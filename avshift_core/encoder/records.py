@@ -84,9 +84,6 @@ def prepare_steps(
         most: of the scenarios at the most; then an even share of each part's drives.
     """
     parts = {number: part for number, part in enumerate(corpus.parts) if STATES in part.files and part.admits(query)}
-    if not parts:
-        raise ModelError(f"{corpus.url} holds no states{f' of {query}' if query != ALL else ''} to train on, only "
-                         "ready-made latents or other scenarios. Import logs, or choose others with --only.")
     total, done = sum(part.n for part in parts.values()), 0
     try:
         with open(path, "wb") as file:

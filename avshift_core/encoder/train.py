@@ -22,7 +22,7 @@ from avshift_core.encoder.output import effective_rank, output_scale
 from avshift_core.encoder.records import Records, prepare_steps
 from avshift_core.encoder.targets import COLUMNS
 from avshift_core.encoder.team import Team
-from avshift_core.encoder.weights import CARD, Model, round_weights, save_model
+from avshift_core.encoder.weights import CARD, WEIGHTS, Model, round_weights, save_model
 from avshift_core.errors import ModelError
 from avshift_core.parallel import check_jobs
 from avshift_core.progress import Progress, within
@@ -33,7 +33,8 @@ from avshift_core.scenario.store.query import CohortQuery, as_query
 CHECKPOINT_STEPS = 200  # between two checkpoints, about two minutes on two cores
 WARM_UP = 0.03  # share of the steps in which the learning rate rises
 VALID_SCENES, OUTPUT_SCENES = 4096, 16_384  # that the held-out loss, and the scale of z, are measured on
-MAY_CHANGE = ("epochs", "learning_rate", "patience", "clip_norm")  # when a training goes on
+MAY_CHANGE = ("learning_rate", "patience", "clip_norm")  # when a training goes on
+OWN = (CHECKPOINT, BEST, RECORDS)  # files of an unfinished training
 PREPARING = 0.05  # share of the progress bar
 
 
@@ -200,7 +201,7 @@ def _finish(run: Run, corpus: Corpus, out: Path) -> Model:
         "libraries": {"avshift": __version__, "torch": torch.__version__, "numpy": np.__version__},
     }
     model = save_model(out, run.encoder, card)
-    for name in (CHECKPOINT, BEST, RECORDS):
+    for name in OWN:
         (out / name).unlink(missing_ok=True)
     return model
 
@@ -222,6 +223,9 @@ def _raw_latents(run: Run, rows: np.ndarray) -> np.ndarray:
 def data_of(corpus: Corpus, query: CohortQuery, most: int | None) -> dict:
     """What a training sees: which scenarios, and the hashes of their states; latents beside them change nothing."""
     states = sorted(p.files[STATES].sha256 for p in corpus.parts if STATES in p.files and p.admits(query))
+    if not states:
+        raise ModelError(f"{corpus.url} holds no states{f' of {query}' if query != ALL else ''} to train on, only "
+                         "ready-made latents or other scenarios. Import logs, or choose others with --only.")
     return {"query": str(query), "most": most, "states": states}
 
 
@@ -229,12 +233,16 @@ def _open_folder(out: Path, data: dict, config: EncoderConfig, resume: bool) -> 
     """Refuse a folder that holds something else; the checkpoint to go on from, if there is one."""
     if (out / CARD).exists():  # written last
         raise ModelError(f"{out} holds a finished model already. Choose another folder for --out.")
+    strange = [p.name for p in out.iterdir() if p.name not in (*OWN, WEIGHTS)] if out.is_dir() else []
+    if strange:
+        raise ModelError(f"{out} holds other files ({strange[0]}). Choose a new or an empty folder for --out.")
     if not resume and (out / CHECKPOINT).exists():
         raise ModelError(f"{out} holds an unfinished training. Go on with --resume, or choose another folder.")
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ModelError(f"{out} cannot be made: {error.strerror or error}. Choose another folder for --out.") from None
+        reason = "it is a file" if out.is_file() else error.strerror or error
+        raise ModelError(f"{out} cannot be made: {reason}. Choose another folder for --out.") from None
     if not (out / CHECKPOINT).exists():
         return None
     saved = read_checkpoint(out / CHECKPOINT)

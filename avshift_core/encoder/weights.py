@@ -73,8 +73,9 @@ def load_model(path: str | Path | None = None) -> Model:
 def read_card(folder: str | Path | None = None) -> dict:
     """The card of a model, without its weights."""
     folder = SHIPPED if folder is None else Path(folder)
-    if not folder.is_dir():
-        raise ModelError(f"{folder} is not a folder. Give the folder that 'train --out' has written.")
+    if not (folder / CARD).is_file():
+        what = f"it has no {CARD}" if folder.is_dir() else "it is not a folder"
+        raise ModelError(f"{folder} is no model: {what}. Give the folder that 'train --out' has written.")
     try:
         card = json.loads(_read(folder / CARD))
     except ValueError:

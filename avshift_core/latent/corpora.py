@@ -135,6 +135,10 @@ def choose_latents(corpus: Corpus, model: str | None = None, view: str = "full")
     if model is not None:
         return _named_latents(corpus, model, view)
     of_view = [name for name in names if _shows(name, view)]
+    if not of_view and not any(OF_ENCODER.fullmatch(name) for name in names) and not any(
+            STATES in part.files for part in corpus.parts):
+        raise CorpusError(f"{corpus.url} holds ready-made latents ({', '.join(names)}) and no states, so there is no "
+                          f"view '{view}' of its scenarios. Leave out --view.")
     if not of_view:
         raise CorpusError(f"{corpus.url} has no latents of the view '{view}'; found {', '.join(names)}. Run {encode} "
                           "first, or choose another view.")

@@ -178,6 +178,7 @@ def shifts_figure(shifts: tuple[ShiftKept, ...]) -> go.Figure:
                 x=[s.gamma_contexts.value for s in chosen], y=[s.gamma_z.value for s in chosen], mode="markers",
                 name=text, marker={"color": color, "symbol": symbol, "size": 10}, customdata=[s.name for s in chosen],
                 error_y=_error([s.gamma_z for s in chosen], color, 1.2),
+                error_x=_error([s.gamma_contexts for s in chosen], color, 0.8),
                 hovertemplate="%{customdata}<br>contexts %{x:.3f}, latents %{y:.3f}<extra></extra>")
     end = 1.1 * max(0.05, *(max(s.gamma_contexts.value, s.gamma_z.hi) for s in known))
     for slope, text, dash in ((1.0, "all of it", "dot"), (KEPT, f"{KEPT:.0%} of it", "solid")):
@@ -208,8 +209,10 @@ def figures_of(quality: Quality) -> dict[str, tuple[str, str, Callable[[], go.Fi
         found["clusters"] = ("Do clusters differ in risk?", "Rates after shrinkage are what is left when small "
                              "clusters are not believed too much.", lambda: clusters_figure(quality.clusters))
         if quality.clusters.rates is not None:
+            phi = quality.clusters.phi
             found["agreement"] = ("Do two sources of events agree?", "Different metrics on different drives: what they "
-                                  "agree on is not noise.", lambda: agreement_figure(quality.clusters))
+                                  f"agree on is not noise. Scenario by scenario the two correlate by {phi:.2f}; near 0 "
+                                  "no clusters can make them agree.", lambda: agreement_figure(quality.clusters))
     if any(s.gamma_contexts is not None for s in quality.shifts):
         found["shifts"] = ("Are the shifts kept?", "Each point is a pair of weeks or areas; above the solid line the "
                            "latents keep enough of what is there.", lambda: shifts_figure(quality.shifts))

@@ -15,6 +15,7 @@ R2_AIM, R2_OF = 0.9, ("ego_speed_mps", "cutin_speed_mps", "cutin_distance_m")
 PRECISION_AIM, OVER_BASELINE_AIM = 0.8, 1.3
 RANK_AIM = 16.0
 DETECTABLE = 0.06  # advantage; a pair that could not have shown one of this size says nothing by showing none
+WIDEST = 0.5  # interval of the advantage kept; a wider one says neither yes nor no
 NAMES = (*(f"R2 of {name}" for name in R2_OF), "precision@10 by category", "precision@10 over the better baseline's",
          "effective rank", "advantage kept", "no shift where there is none",
          "no shift between AV versions in the context view")
@@ -74,7 +75,7 @@ def _rank(quality: Quality) -> list[Aim]:
 
 def _shifts(quality: Quality) -> list[Aim]:
     aims = []
-    if quality.kept is not None:
+    if quality.kept is not None and quality.kept.hi - quality.kept.lo <= WIDEST:
         aims.append(_at_least("advantage kept of that on the true contexts", quality.kept.value, KEPT,
                               f"95 % interval {quality.kept.lo:.2f} to {quality.kept.hi:.2f}"))
     same = [s for s in quality.shifts if s.is_same]

@@ -45,9 +45,12 @@ def run_quality(arguments: argparse.Namespace, draw: Callable[[object, Path], ob
     from avshift_core.quality.describe import describe
     from avshift_core.quality.report import quality_steps, summary, to_json
 
-    for path in (arguments.json, arguments.figures):
-        if path is not None:
-            check_writable(path if path is arguments.json else path.with_name(f".{path.name}.draft"))
+    if arguments.json is not None:
+        check_writable(arguments.json)
+    if arguments.figures is not None:
+        check_writable(arguments.figures.with_name(f".{arguments.figures.name}.draft"))
+        if arguments.figures.exists() and not arguments.figures.is_dir():
+            raise ConfigError(f"{arguments.figures} is a file; give a folder for the figures.")
     model, also = load_model(arguments.model), [load_model(path) for path in arguments.also]
     steps = quality_steps(arguments.corpus, model, also=also, view=arguments.view, most=arguments.most,
                           seed=arguments.seed, events=(arguments.event, arguments.second_event))

@@ -36,7 +36,8 @@ def _aims(q: Quality) -> list[str]:
         note = f"  ({aim.note})" if aim.note else ""
         lines.append(f"  {'met    ' if aim.met else 'NOT MET'} {aim.name:<50} {aim.value:7.3f}  aimed at "
                      f"{aim.least:.3g}{note}")
-    lines += [f"  not measured here: {name}" for name in not_measured(q.aims)]
+    lines += [f"  not measured here: {name} (no truth, no such scenarios, or too few drives)"
+              for name in not_measured(q.aims)]
     return lines
 
 
@@ -144,6 +145,7 @@ def _shifts(q: Quality) -> list[str]:
         reference = f"{s.gamma_contexts.value:9.3f} {TITLES[s.verdict_contexts]:<9}{s.gamma_star:6.3f}" if known else ""
         ratio = "" if s.ratio is None else f"{s.ratio:7.0%}"
         lines.append(f"  {s.name:<38}{s.gamma_z!s:>24}  {TITLES[s.verdict_z]:<9}{reference}{ratio}")
+    lines.append("  kept: where the contexts show a true shift of 0.01 or more.")
     if q.kept is not None:
         k = q.kept
         lines.append(f"  Over all pairs with a true shift, z keeps {k.value:.0%} [{k.lo:.0%}, {k.hi:.0%}] of the "

@@ -10,7 +10,7 @@ import numpy as np
 
 from avshift_core.config import AnalysisConfig
 from avshift_core.encoder.output import output_scale
-from avshift_core.errors import AVShiftError, ConfigError
+from avshift_core.errors import AVShiftError, ConfigError, CorpusError
 from avshift_core.files import plain
 from avshift_core.progress import Progress, within
 from avshift_core.quality.aims import Aim, judge
@@ -27,6 +27,7 @@ from avshift_core.quality.shifts import Pair, ShiftKept, kept_over_all, pairs_of
 from avshift_core.quality.stability import Stability, measure_stability, regions_of
 from avshift_core.scenario.store.corpus import Corpus, open_corpus
 from avshift_core.scenario.store.manifest import STATES
+from avshift_core.scenario.store.thresholds import parse_metric
 from avshift_core.shift.gate import LOCALIZE
 
 if TYPE_CHECKING:
@@ -112,12 +113,17 @@ def quality_steps(
     for other in also:
         if other.id == model.id or sum(other.id == each.id for each in also) > 1:
             raise ConfigError(f"Model {other.id} is given twice; stability needs models of different trainings.")
+    corpus = open_corpus(url)
+    for name in set(events) - {EVENT, SECOND_EVENT}:  # a missing default is left out, with a sentence
+        parse_metric(name, corpus.metric_columns, corpus.cohort_columns)
     if most < 200:
         raise ConfigError(f"most is {most}; at least 200 scenarios are needed to say anything about a latent space.")
     wanted = [(model, VIEWS), *((other, (view,)) for other in also)]
-    corpus = open_corpus(url)
     for i, (each, views) in enumerate(wanted):
         missing = tuple(v for v in views if corpus.models.get(latents_name(each.id, v), 0) < corpus.n)
+        if missing and not any(STATES in part.files for part in corpus.parts):
+            raise CorpusError(f"{url} holds ready-made latents and no states: there is nothing that an encoder could "
+                              "be measured on. Import logs.")
         if missing:
             yield from within(encode_steps(url, each, views=missing, jobs=jobs), 0.4 * i / len(wanted),
                               0.4 * (i + 1) / len(wanted), f"Encoding by model {each.id}: ")

@@ -210,6 +210,7 @@ def test_batches_and_shares_of_any_size(fleet, tmp_path, batch_size):
 @pytest.mark.parametrize(("changes", "sentence"), [
     ({"latent_dim": 9}, "began with latent_dim 8, and now it is 9"),
     ({"seed": 4}, "began with seed 0, and now it is 4"),
+    ({"epochs": 2}, "began with epochs 3, and now it is 2"),
 ])
 def test_going_on_with_other_settings_is_refused(fleet, tmp_path, changes, sentence):
     steps = train_steps(fleet, tmp_path / "m", SMALL, jobs=1)
@@ -232,6 +233,10 @@ def test_what_cannot_be_trained_on(fleet, model, tmp_path, capsys):
     assert "at least one batch of 5000" in capsys.readouterr().err
     assert run(fleet, "--out", tmp_path / "m", "--latent-dim", "1") == 2
     assert "latent_dim is 1; it must be from 2 to 1024" in capsys.readouterr().err
+    assert run(fleet, "--out", fleet) == 2  # into the corpus itself
+    assert "holds other files" in capsys.readouterr().err
+    assert run(fleet, "--out", tmp_path / "n", "--only", "area=old_town,period=2026-W10", "--most", "1") == 2
+    assert "to train on" in capsys.readouterr().err
     (tmp_path / "m" / CHECKPOINT).write_bytes(b"something else")
     assert run(fleet, "--out", tmp_path / "m", "--resume") == 2
     assert "is not a checkpoint" in capsys.readouterr().err

@@ -89,9 +89,9 @@ def test_missing_and_damaged_cards(copy, tmp_path):
     with pytest.raises(ModelError, match="is not the card of an encoder"):
         load_model(copy)
     (copy / "card.json").unlink()
-    with pytest.raises(ModelError, match=r"card.json cannot be read"):
+    with pytest.raises(ModelError, match=r"is no model: it has no card\.json"):
         load_model(copy)
-    with pytest.raises(ModelError, match="is not a folder"):
+    with pytest.raises(ModelError, match="is no model: it is not a folder"):
         load_model(tmp_path / "nowhere")
 
 
