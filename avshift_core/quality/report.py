@@ -10,7 +10,7 @@ import numpy as np
 
 from avshift_core.config import AnalysisConfig
 from avshift_core.encoder.output import output_scale
-from avshift_core.errors import AVShiftError, ConfigError, CorpusError
+from avshift_core.errors import AVShiftError, ConfigError
 from avshift_core.files import plain
 from avshift_core.progress import Progress, within
 from avshift_core.quality.aims import Aim, judge
@@ -121,9 +121,6 @@ def quality_steps(
     wanted = [(model, VIEWS), *((other, (view,)) for other in also)]
     for i, (each, views) in enumerate(wanted):
         missing = tuple(v for v in views if corpus.models.get(latents_name(each.id, v), 0) < corpus.n)
-        if missing and not any(STATES in part.files for part in corpus.parts):
-            raise CorpusError(f"{url} holds ready-made latents and no states: there is nothing that an encoder could "
-                              "be measured on. Import logs.")
         if missing:
             yield from within(encode_steps(url, each, views=missing, jobs=jobs), 0.4 * i / len(wanted),
                               0.4 * (i + 1) / len(wanted), f"Encoding by model {each.id}: ")
