@@ -49,7 +49,7 @@ from avshift_core.scenario.simulate.policy import POLICIES
 from avshift_core.scenario.view import tensor_view
 
 SEED, BATCH, ROUNDS = 10_000, 128, 8
-SIZES = (2_000, 6_000, 18_000)
+SIZES = (6_000, 18_000, 36_000)
 TASKS = ("ratio", "encode", "train", "context")
 
 
