@@ -2,6 +2,6 @@
 
 import os
 
-# oneDNN keeps memory for every shape it has met, and each ragged batch has a new one: a process grew by some 80 MB a
-# minute. Without that cache it stays flat and is no slower. It has to be said before torch is used.
+# oneDNN keeps memory for every shape it has met, and each ragged batch has a new one: a training grew for as long as it
+# ran. Without that cache memory stays flat (benchmarks/README.md). It has to be said before torch is used.
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "0")
