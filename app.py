@@ -1,92 +1,101 @@
-"""Start page: choose P and Q, read the verdict and its headline numbers, move the clip, see what to trust."""
+"""Overview: what is loaded, P and Q, the verdict, its headline numbers and how far to trust them."""
 
 import streamlit as st
 
-from avshift_core.config import AnalysisConfig
 from avshift_core.plots.band import band_figure
-from avshift_core.plots.line import line_figure
 from avshift_core.plots.metrics import metrics_figure
-from pages.common import parts
-from pages.common.cached import analysis_of
-from pages.common.frame import Choice, errors_as_sentences, frame, identity
+from avshift_core.plots.overview import calendar_figure, counts_figure
+from avshift_core.report import estimate_table, region_table
+from pages.common import cohorts, parts, state
+from pages.common.cached import Loaded, counts, summary
+from pages.common.exports import chart, downloads
+from pages.common.frame import IN_URL, Desk, comparison_or_stop, frame, metric_of
+from pages.common.text import count, escape
 
-CHART = {"config": {"displayModeBar": False}}
+
+def overview(desk: Desk) -> None:
+    for sentence in cohorts.warnings(desk.corpus, desk.source, desk.target, desk.view):
+        st.warning(escape(sentence), icon=":material/warning:")
+    results_place = st.container()
+    with st.expander("What is loaded", icon=":material/inventory_2:", expanded=True):
+        loaded_corpus(desk)
+    with st.expander("Settings of the analysis", icon=":material/tune:"):
+        parts.settings_form(IN_URL)
+    with results_place:
+        loaded = comparison_or_stop(desk)
+        for caution in loaded.comparison.cautions:
+            if not caution.startswith("AV versions differ"):  # said above already
+                st.warning(escape(caution), icon=":material/warning:")
+        results(loaded)
 
 
 @st.fragment
-def results(choice: Choice, analysis, truth) -> None:
+def results(loaded: Loaded) -> None:
     """All that follows the clip; moving it calibrates again and trains nothing."""
+    analysis, metric = loaded.analysis, metric_of(loaded)
     top = st.container()
-    B = parts.clip_slider(analysis.config.B)
-    calibration, checks = analysis.calibrate(B), analysis.recheck(B)
-    headline = analysis.headline(checks=checks)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        B = state.clip()
+        downloads({"estimates": estimate_table(analysis, metric, B), "regions": region_table(analysis, B)}, loaded)
+    calibration, checks = analysis.calibrate(B, metric), analysis.recheck(B, [metric])
+    headline = analysis.headline(metric, checks)
     with top:
-        parts.conclusion(analysis, calibration, headline, checks)
+        parts.conclusion(analysis, calibration, headline, checks, loaded.comparison.phrase(metric))
         parts.key_numbers(analysis, calibration, headline)
     with st.grid(2, min_column_width=430):
         with st.container(border=True):
-            distance(analysis)
+            distance(loaded)
         with st.container(border=True):
-            rates(calibration, headline, truth)
-    with st.container(border=True):
-        places(choice, analysis, B)
-    with st.container(border=True):
-        st.markdown("**Can the calibrated number be trusted?**", help="Each check has a threshold. A red one withholds "
-                    "the calibrated number.")
-        parts.trust_list(checks, analysis.config, B)
-    with st.container(border=True):
-        st.markdown("**Every estimator in numbers**", help=f"Event rates in the traffic of Q at clip {B:g}, with "
-                    f"{analysis.config.level:.0%} intervals.")
-        parts.estimator_table(calibration, headline)
+            rates(loaded, calibration, headline)
+        with st.container(border=True):
+            where(loaded)
+        with st.container(border=True):
+            st.markdown("**Can the calibrated number be trusted?**", help="Each check has a threshold. A red one "
+                        "withholds the calibrated number.")
+            parts.trust_summary(checks)
+            state.link("pages/calibration.py", f"All {len(checks)} checks", icon=":material/arrow_forward:")
 
 
-def distance(analysis) -> None:
-    test = analysis.global_test
+def distance(loaded: Loaded) -> None:
+    analysis, test = loaded.analysis, loaded.analysis.global_test
     st.markdown("**How far apart are P and Q?**", help="The verdict is the band in which the lower bound of the "
                 "advantage lies. A cohort against itself shows what chance alone gives.")
-    st.plotly_chart(
-        band_figure(test, analysis.config), key="band", **CHART,
-        alt=f"Advantage {test.gamma_hat:.3f}, between {test.gamma_lcb:.3f} and {test.gamma_ucb:.3f}: "
-        f"{analysis.verdict.title}",
-    )
+    chart(band_figure(test, analysis.config), "band", f"Advantage {test.gamma_hat:.3f}, between {test.gamma_lcb:.3f} "
+          f"and {test.gamma_ucb:.3f}: {analysis.verdict.title}", loaded)
 
 
-def rates(calibration, headline, truth) -> None:
+def rates(loaded: Loaded, calibration, headline) -> None:
     withheld = "" if headline else " :red-badge[withheld]"
-    st.markdown(f"**The event rate in the traffic of Q**{withheld}", help="Dots are estimates, bars their "
-                "intervals; the large diamond is the headline. When it is withheld, open dots are for inspection only.")
-    st.plotly_chart(
-        metrics_figure(calibration, headline, truth.mu_Q), key="metrics", **CHART,
-        alt=f"Event rate by every estimator at clip {calibration.B:g}, with the true rate of Q {truth.mu_Q:.1%}",
-    )
+    st.markdown(f"**{escape(loaded.comparison.phrase(calibration.metric))} in the traffic of Q**{withheld}",
+                help="Dots are estimates, bars their intervals; the large diamond is the headline. When it is "
+                "withheld, open dots are for inspection only.")
+    chart(metrics_figure(calibration, headline), "metrics", "Event rate by every estimator at clip "
+          f"{calibration.B:g}", loaded)
 
 
-def places(choice: Choice, analysis, B: float) -> None:
-    st.markdown("**Where do they differ?**", help="Regions are chosen by one part of the scenarios and confirmed by "
-                "the other; p is adjusted for the number of candidates. Orange: more of Q. Blue: more of P. Grey: Q "
-                "without P.")
-    parts.regions_text(analysis)
-    st.plotly_chart(
-        line_figure(analysis, choice.case, B), key="line", **CHART,
-        alt="Densities of P and Q along the latent line with the detected regions, and the weights given to P",
-    )
+def where(loaded: Loaded) -> None:
+    st.markdown("**Where do they differ?**", help="Regions of latent space, chosen by some drives and confirmed by "
+                "others; the share of each cohort is measured on the latter.")
+    parts.regions_text(loaded.analysis)
+    with st.container(horizontal=True):
+        state.link("pages/regions.py", "Regions", icon=":material/arrow_forward:")
+        state.link("pages/latent_map.py", "Latent map", icon=":material/arrow_forward:")
 
 
-def start_page(choice: Choice) -> None:
-    body, run = st.empty(), st.sidebar.empty()  # emptied at once: no old result stands beside a new choice
-    with st.expander("Settings", icon=":material/tune:"):
-        settings = parts.settings_form(elsewhere=("seed", "B"))
-    with errors_as_sentences(body):
-        config = AnalysisConfig(seed=choice.seed, **settings)
-        pair, analysis = analysis_of(
-            choice.case, choice.n, choice.seed, config, lambda step: body.progress(step.share, step.text)
-        )
-    with run.container():
-        identity(choice, analysis)
-    with body.container():
-        results(choice, analysis, pair.truth)
-        with st.expander("p-values", icon=":material/function:"):
-            parts.p_values(analysis)
+def loaded_corpus(desk: Desk) -> None:
+    """Counts of the corpus, its calendar and what it warns of."""
+    facts = summary(desk.corpus.url, desk.corpus.fingerprint)
+    st.markdown(f"**{facts['n']:,}** scenarios · **{facts['drives']:,}** drives · **{facts['km']:,.0f}** km · "
+                f"**{facts['hours']:,.0f}** h · {count(len(facts['by']['area']), 'area')} · "
+                f"{count(len(facts['by']['av_version']), 'AV version')}")
+    for sentence in facts["warnings"]:
+        st.caption(f":material/warning: {escape(sentence)}")
+    days = counts(desk.corpus.url, desk.corpus.fingerprint, ("day", "area", "av_version", "period"))
+    chart(calendar_figure(days), "calendar", "Scenarios of each day and area")
+    with st.grid(3, min_column_width=300):
+        for name, title in (("period", "Period"), ("av_version", "AV version"), ("category", "Category")):
+            table = counts(desk.corpus.url, desk.corpus.fingerprint, (name, "area"))
+            chart(counts_figure(table, name, title), f"counts_{name}", f"Scenarios by {title.lower()}")
 
 
-start_page(frame("Start"))
+overview(frame("Overview"))

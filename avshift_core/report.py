@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -9,7 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
+from avshift_core import __version__
 from avshift_core.config import AnalysisConfig
 from avshift_core.errors import ConfigError
 from avshift_core.files import plain, write_whole
@@ -40,8 +44,8 @@ def to_report(analysis: Analysis, pair: CorpusPair | None = None) -> dict:
         "global_test": {
             **{name: getattr(test, name) for name in (
                 "acc", "acc_std", "gamma_hat", "gamma_lcb", "gamma_ucb", "gamma_lcb_wilson", "gamma_lcb_hoeffding",
-                "tv_lower", "p_value", "p_neighbors", "auc", "n_te", "repeats", "icc", "design_effect", "var_test",
-                "var_training", "detectable_gamma", "independence_assumed",
+                "tv_lower", "p_value", "p_neighbors", "auc", "statistic", "n_te", "repeats", "icc", "design_effect",
+                "var_test", "var_training", "detectable_gamma", "independence_assumed",
             )},
             "aa": {"source": asdict(test.aa_source), "target": asdict(test.aa_target)},
             "verdict": decision.name, "decided": decision.decided, "sentence": decision.sentence,
@@ -109,6 +113,47 @@ def config_from_report(path: str | Path) -> AnalysisConfig:
 def write_rows(rows: pd.DataFrame, path: str | Path) -> None:
     """Write row assignments as Parquet; the file appears whole or not at all."""
     write_whole(path, lambda file: rows.to_parquet(file, index=False))
+
+
+def estimate_table(analysis: Analysis, metric: str, B: float) -> pd.DataFrame:
+    """Every estimate of a metric at clip B, one row each."""
+    found = analysis.calibrate(B, metric)
+    rows = {**found.estimates(), "traffic": found.traffic, "residual": found.residual}
+    return pd.DataFrame([{"metric": metric, "B": B, "estimate": name, "mu": e.mu, "lo": e.lo, "hi": e.hi, "se": e.se}
+                         for name, e in rows.items() if e is not None])
+
+
+def region_table(analysis: Analysis, B: float) -> pd.DataFrame:
+    """Every region and overlap violation, one row each."""
+    if analysis.local is None:
+        return pd.DataFrame(columns=["kind", "k"])
+    kinds = {"region": analysis.local.regions, "overlap violation": analysis.local.overlap_violations}
+    rows = [{"kind": kind, **_region(r, B)} for kind, regions in kinds.items() for r in regions]
+    return pd.DataFrame(rows, columns=None if rows else ["kind", "k"])
+
+
+def report_bytes(analysis: Analysis, pair: CorpusPair | None, run: str) -> bytes:
+    """The report as a JSON file, with the identity of its run."""
+    report = {"run": run, "engine": __version__, **to_report(analysis, pair)}
+    return (json.dumps(report, indent=2, allow_nan=False) + "\n").encode()
+
+
+def table_bytes(table: pd.DataFrame, kind: str, run: str = "") -> bytes:
+    """A table as a CSV or Parquet file. The run stands in a column of its own, and in Parquet's metadata too.
+
+    Text that a spreadsheet would take for a formula is led by an apostrophe in CSV.
+    """
+    table = table.assign(run=run) if run else table
+    if kind == "csv":
+        safe = table.copy()
+        for name in safe.columns[[not pd.api.types.is_numeric_dtype(t) for t in safe.dtypes]]:
+            safe[name] = [f"'{v}" if isinstance(v, str) and v[:1] in ("=", "+", "-", "@", "\t", "\r") else v
+                          for v in safe[name]]
+        return safe.to_csv(index=False).encode()
+    data, arrow = io.BytesIO(), pa.Table.from_pandas(table, preserve_index=False)
+    pq.write_table(arrow.replace_schema_metadata({**(arrow.schema.metadata or {}), "avshift_run": run,
+                                                  "avshift_engine": __version__}), data)
+    return data.getvalue()
 
 
 def _cohort(cohort) -> dict:

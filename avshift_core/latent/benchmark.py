@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import integrate, stats
@@ -111,6 +111,9 @@ class Manifold:
     u = centre + drive offset + scenario noise, in 8 dimensions; z = (u, waves of u, nuisance noise) rotated in 64.
     Every coordinate of u and of the nuisance has `drive_share` of its variance between drives. The density ratio
     depends on u alone, and within a cluster u is normal whatever the share, so w* and mu are exact.
+
+    Attributes:
+        rate_scale, rate_lift: the event rate is rate_lift + rate_scale * (BASE_RATE + bumps).
     """
 
     centres: np.ndarray
@@ -119,6 +122,8 @@ class Manifold:
     frequency: np.ndarray
     phase: np.ndarray
     rotation: np.ndarray
+    rate_scale: float = 1.0
+    rate_lift: float = 0.0
 
     def ratio(self, u) -> np.ndarray:
         """w*(z) = dQ/dP, exact."""
@@ -128,7 +133,7 @@ class Manifold:
     def rate(self, u) -> np.ndarray:
         """m(z) = E[ell | z], the same on both sides (eq:conditional_invariance)."""
         bumps = np.exp(-_squared_distance(u, self.centres) / (2 * BUMP))
-        return BASE_RATE + bumps @ self._amplitude()
+        return self.rate_lift + self.rate_scale * (BASE_RATE + bumps @ self._amplitude())
 
     def mean_rate(self, mass) -> float:
         """E[m(u)] for normal clusters, in closed form."""
@@ -136,24 +141,50 @@ class Manifold:
         overlap = (BUMP / wide) ** (INTRINSIC / 2) * np.exp(
             -_squared_distance(self.centres, self.centres) / (2 * wide)
         )
-        return float(mass @ (BASE_RATE + overlap @ self._amplitude()))
+        return float(self.rate_lift + self.rate_scale * (mass @ (BASE_RATE + overlap @ self._amplitude())))
+
+    def with_rate(self, mean: float) -> Manifold:
+        """The same geometry with this mean event rate in P, and much contrast, with every rate in [0, 1].
+
+            lift + scale mu_P = mean,   lift >= 0,   lift + scale top <= 1
+
+        Above 1/2 it is the complement of the events of 1 - mean.
+        """
+        mu, top, rarer = self.mean_rate(self.mass_P), self._top_rate(), min(mean, 1 - mean)
+        scale = min(rarer / mu, (1 - rarer) / (top - mu))
+        lift = rarer - scale * mu
+        return replace(self, rate_scale=scale if mean <= 0.5 else -scale, rate_lift=lift if mean <= 0.5 else 1 - lift)
+
+    def _top_rate(self) -> float:
+        """No rate lies above: where centre j is the nearest, centre k is at least half of their distance away."""
+        positive = np.maximum(self._amplitude(), 0)
+        half_way = np.exp(-_squared_distance(self.centres, self.centres) / (8 * BUMP))
+        return float(BASE_RATE + (half_way @ positive).max())
 
     def _amplitude(self) -> np.ndarray:
         return np.array([AMPLITUDE.get(k, 0.0) for k in range(N_CLUSTERS)])
 
 
 def manifold_case(
-    n: int = 20_000, drives: int = 200, drive_share: float = 0.2, shift: bool = True, seed: int = 0
+    n: int = 20_000, drives: int = 200, drive_share: float = 0.2, shift: bool = True, seed: int = 0,
+    event_rate: float | None = None,
 ) -> SyntheticPair:
     """Twelve clusters on a curved 8-D manifold in 64-D; three of them change mass between P and Q.
 
     The geometry is drawn anew for every seed. Drives are of unequal length; their offsets have the same law in P
     and Q, so they are never a shift, only a trap.
+
+    Args:
+        event_rate: expected metric under P, above 0 and below 1; about 0.1, and another in every geometry, without it.
     """
     if not 0 <= drive_share <= 1 - BETWEEN:
         raise ConfigError(f"drive_share is {drive_share:g}; it must be from 0 to {1 - BETWEEN:g}.")
+    if event_rate is not None and not 0 < event_rate < 1:
+        raise ConfigError(f"event_rate is {event_rate:g}; it must lie between 0 and 1, without both ends.")
     rng = np.random.default_rng([seed, 64])
     shape = _draw_manifold(rng, shift)
+    if event_rate is not None:
+        shape = shape.with_rate(event_rate)
     side_P = _draw_side(shape, shape.mass_P, n, drives, drive_share, rng)
     side_Q = _draw_side(shape, shape.mass_Q, n, drives, drive_share, rng)
     w = shape.ratio(side_P[1])

@@ -11,9 +11,9 @@ import numpy as np
 from avshift_core.config import AnalysisConfig
 from avshift_core.latent.cohort import Cohort, check_metric, check_pair
 from avshift_core.latent.space import Space, make_space
-from avshift_core.progress import Progress, finish
+from avshift_core.progress import Progress, finish, within
 from avshift_core.shift.baselines import ReferenceTest, reference_tests
-from avshift_core.shift.c2st import GlobalTest, global_test
+from avshift_core.shift.c2st import GlobalTest, global_test_steps
 from avshift_core.shift.calibrate import Calibration, Calibrator, make_calibrator
 from avshift_core.shift.drives import Pool, pool
 from avshift_core.shift.gate import LOCALIZE, Verdict, verdict
@@ -53,9 +53,17 @@ class Analysis:
         """Every estimate of a metric at another clip; O(n), nothing is trained."""
         return self.calibrator.calibrate(metric or self.metrics[0], B)
 
-    def recheck(self, B: float) -> tuple[Check, ...]:
-        """The trust panel at another clip; what `balance` measured on weighted data stays that of `config.B`."""
-        moved = {name: self.calibrate(B, name) for name in self.metrics}
+    def recheck(self, B: float, metrics: Sequence[str] | None = None) -> tuple[Check, ...]:
+        """The trust panel at another clip; what `balance` measured on weighted data stays that of `config.B`.
+
+        Args:
+            metrics: those to check; all when None.
+        """
+        return self.checks_of(*(self.calibrate(B, name) for name in (self.metrics if metrics is None else metrics)))
+
+    def checks_of(self, *calibrations: Calibration) -> tuple[Check, ...]:
+        """The trust panel of calibrations at hand, all at one clip."""
+        moved = {calibration.metric: calibration for calibration in calibrations}
         return trust_panel(self.global_test, moved, self.balance, self.P.n, self.config)
 
     def headline(self, metric: str | None = None, checks: Sequence[Check] | None = None) -> str | None:
@@ -87,8 +95,8 @@ def analysis_steps(
     sample = pool(P, Q)
     space = make_space(P, Q, config.n_cells, config.seed)
     lap("space")
-    yield Progress("Global test: can a classifier tell the cohorts apart?", 0.08)
-    test = global_test(space, sample, config, has_drives=P.has_drives)
+    test = yield from within(
+        global_test_steps(space, sample, config, has_drives=P.has_drives), 0.08, 0.65, "Global test: ")
     decision = verdict(test, config)
     lap("global_test")
     yield Progress("Reference tests", 0.65)

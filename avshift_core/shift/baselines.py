@@ -11,6 +11,7 @@ from avshift_core.shift.drives import Pool, permutation_p, permuted_labels, thin
 
 N_FEATURES = 128  # random Fourier features (paper, "MMD-RFF")
 N_PROJECTIONS = 32  # sliced Wasserstein beyond one dimension
+N_PERM = 199  # permutations of each of them
 VALUES = 200_000  # KS and W1 sort and permute a sample of at most this many rows times dimensions
 
 
@@ -24,7 +25,7 @@ class ReferenceTest:
     p_asymptotic: float | None = None
 
 
-def reference_tests(X, sample: Pool, h, *, n_perm: int = 199, seed: int = 0) -> tuple[ReferenceTest, ...]:
+def reference_tests(X, sample: Pool, h, *, n_perm: int = N_PERM, seed: int = 0) -> tuple[ReferenceTest, ...]:
     """KS (largest over the dimensions, and on h), MMD and W1, each with a permutation p-value by drive.
 
     p-values of all of them reach their floor 1 / (n_perm + 1) on any clear shift: they say that there is one, not how

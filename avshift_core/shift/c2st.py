@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy import stats
 from avshift_core.config import AnalysisConfig
 from avshift_core.latent.neighbors import cross_drive_neighbors
 from avshift_core.latent.space import Space
+from avshift_core.progress import Progress, finish
 from avshift_core.shift.classifiers import class_weights, held_out_logits
 from avshift_core.shift.drives import (
     Pool,
@@ -48,14 +50,16 @@ class GlobalTest:
         acc, acc_std: mean and standard deviation over the repeats of the balanced held-out accuracy.
         se: standard error of `acc`: scenarios within drives, and training.
         var_test, var_training: the two parts of eq:c2st_variance_decomposition.
-        auc: area under the ROC curve of the held-out score, mean of the folds; `p_value` is its permutation p-value.
+        auc: area under the ROC curve of the held-out score, mean of the folds.
+        statistic: (auc - 1/2) over its drive-level error; `p_value` is its permutation p-value, `null` what it is when
+            the drives are dealt out again.
         p_neighbors: p-value of the share of same-cohort neighbours.
         icc: share of the latent variance between drives; design_effect: variance of `acc` over the binomial one.
         detectable_gamma: smallest advantage that would have been called a shift with probability 0.8.
         aa_source, aa_target: the same test between two random halves, by drive, of P and of Q.
         logit_P, logit_Q: held-out log-odds of Q, mean over the repeats.
         shared_drives: drives with scenarios in both cohorts.
-        acc_repeats: (repeats,) accuracy of each; null: permutation distribution of the studentised `auc`.
+        acc_repeats: (repeats,) accuracy of each; null: (n_perm,).
     """
 
     acc: float
@@ -69,6 +73,7 @@ class GlobalTest:
     var_test: float
     var_training: float
     auc: float
+    statistic: float
     p_value: float
     p_neighbors: float
     n_te: int
@@ -225,15 +230,28 @@ def _gain(acc: float) -> float:
 
 
 def global_test(space: Space, sample: Pool, config: AnalysisConfig, *, has_drives: bool = True) -> GlobalTest:
+    """Stage I in one go."""
+    return finish(global_test_steps(space, sample, config, has_drives=has_drives))
+
+
+def global_test_steps(
+    space: Space, sample: Pool, config: AnalysisConfig, *, has_drives: bool = True
+) -> Generator[Progress, None, GlobalTest]:
     """Stage I.
 
     `gamma_hat` is a lower bound of the best classifier's advantage in expectation, and 2 gamma_lcb one of the total
     variation (prop:classifier_tv). The guarantee needs drives that are independent of each other.
     """
+    yield Progress("Can a classifier tell the cohorts apart?", 0.0)
     fit = cross_fit(space, sample, config, repeats=config.repeats, folds=config.folds, seed=config.seed)
     result, acc_repeats, var_test, var_training, design_effect = advantage(fit, sample, config)
     se, n_te = np.sqrt(CROSS_FIT_INFLATION**2 * var_test + var_training), _balanced_size(sample)
     mean_logit = fit.logits.mean(axis=0)
+    yield Progress("Can P be told from itself?", 0.55)
+    aa_source = _same_cohort_test(space, sample, config, 0)
+    yield Progress("Can Q be told from itself?", 0.7)
+    aa_target = _same_cohort_test(space, sample, config, 1)
+    yield Progress("Permuting drives", 0.85)
     rng = np.random.default_rng([config.seed, 1])
     labels = permuted_labels(sample.drive_y, config.n_perm, rng)
     auc, statistic, null = _rank_test(fit, sample, labels)
@@ -250,6 +268,7 @@ def global_test(space: Space, sample: Pool, config: AnalysisConfig, *, has_drive
         var_test=var_test,
         var_training=var_training,
         auc=auc,
+        statistic=statistic,
         p_value=permutation_p(statistic, null),
         p_neighbors=_neighbor_test(X, sample, labels, rng),
         n_te=n_te,
@@ -262,8 +281,8 @@ def global_test(space: Space, sample: Pool, config: AnalysisConfig, *, has_drive
             config.gamma_small
             + (stats.norm.ppf(1 - config.alpha) + stats.norm.ppf(POWER)) * max(se, np.sqrt(_chance_variance(n_te)))
         ),
-        aa_source=_same_cohort_test(space, sample, config, 0),
-        aa_target=_same_cohort_test(space, sample, config, 1),
+        aa_source=aa_source,
+        aa_target=aa_target,
         independence_assumed=not has_drives,
         shared_drives=sample.n_drives - len(np.unique(sample.fold_key)),
         logit_P=mean_logit[sample.y == 0],

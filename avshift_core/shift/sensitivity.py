@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ from scipy import stats
 
 from avshift_core.config import AnalysisConfig
 from avshift_core.latent.space import Space
+from avshift_core.progress import Progress
 from avshift_core.shift.classifiers import class_weights, held_out_logits
 from avshift_core.shift.drives import Pool, folds_by_drive
 
@@ -45,6 +46,58 @@ class Width:
     n_te: int
     half_width: float
     binomial: float
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A line of the paper's table tab:robustness_summary: mean and deviation over all configurations and seeds."""
+
+    study: str
+    configs: int
+    acc: float
+    acc_std: float
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """All four studies and the half-widths, as a job returns them."""
+
+    rows: tuple[Row, ...]
+    widths: tuple[Width, ...]
+
+    def study(self, name: str) -> tuple[Row, ...]:
+        return tuple(row for row in self.rows if row.study == name)
+
+    def summary(self) -> tuple[Summary, ...]:
+        """The paper's table, studies in their order."""
+        found = []
+        for name in dict.fromkeys(row.study for row in self.rows):
+            rows = self.study(name)
+            values = [value for row in rows for value in row.values]
+            spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+            found.append(Summary(name, len(rows), float(np.mean(values)), spread))
+        return tuple(found)
+
+
+def sensitivity_steps(comparison, seeds: int = 5) -> Generator[Progress, None, Sensitivity]:
+    """The studies as a job.
+
+    Args:
+        comparison: anything with an `analysis`; its space, sample, settings and held-out scores are used.
+        seeds: trainings of each configuration, each with other halves of the drives.
+    """
+    analysis = comparison.analysis
+    test, sample = analysis.global_test, analysis.sample
+    total, rows = count_rows(), []
+    yield Progress("Training the first classifier", 0.0)
+    for row in sensitivity(analysis.space, sample, analysis.config, range(seeds)):
+        rows.append(row)
+        yield Progress(f"{len(rows)} of {total} configurations: {row.study}, {row.setting}", 0.97 * len(rows) / total)
+    yield Progress("Half-widths by number of held-out scenarios", 0.98)
+    correct = (np.concatenate([test.logit_P, test.logit_Q]) >= 0) == sample.y
+    widths = half_widths(correct, sample, analysis.config.seed)
+    yield Progress("Done", 1.0)
+    return Sensitivity(tuple(rows), tuple(widths))
 
 
 def count_rows() -> int:

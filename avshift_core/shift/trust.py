@@ -97,7 +97,7 @@ def trust_panel(
               "The weights leave a shift behind."),
     ]
     for name, calibration in calibrations.items():
-        checks += [_events(name, calibration, unit), _mse_gain(name, calibration, n_P), _agreement(name, calibration)]
+        checks += [_events(name, calibration, unit), mse_gain(name, calibration, n_P), _agreement(name, calibration)]
     return tuple(checks)
 
 
@@ -152,9 +152,18 @@ def _events(name: str, c: Calibration, unit: str) -> Check:
     )
 
 
-def _mse_gain(name: str, c: Calibration, n_P: int) -> Check:
+def mse_terms(c: Calibration, n_P: int) -> tuple[float, float]:
+    """Both sides of eq:lis_mse_dominance with plug-in values: the squared bias removed and the variance added.
+
+    The square of an estimate is too large by its variance, which is taken off.
+    """
+    return c.traffic.mu**2 - c.traffic.se**2, (c.sigma2_lis - c.sigma2_naive) / n_P
+
+
+def mse_gain(name: str, c: Calibration, n_P: int) -> Check:
     """eq:lis_mse_dominance with plug-in values: the squared bias removed against the variance added."""
-    gain = c.traffic.mu**2 - c.traffic.se**2 - max(c.sigma2_lis - c.sigma2_naive, 0.0) / n_P
+    removed, added = mse_terms(c, n_P)
+    gain = removed - max(added, 0.0)
     fact = f"Calibration moves {name} by {c.traffic.mu:+.4f} and changes its variance by a factor " \
            f"{c.sigma2_lis / max(c.sigma2_naive, 1e-300):.1f}."
     noisy = c.traffic.lo <= 0 <= c.traffic.hi

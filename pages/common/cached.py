@@ -2,55 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from threading import Lock
+from dataclasses import dataclass
+from typing import Any
 
 import streamlit as st
 
-from avshift_core.config import AnalysisConfig
-from avshift_core.latent.benchmark import SyntheticPair, line_case
-from avshift_core.shift.analyze import Analysis, Progress, analysis_steps
+from avshift_core.comparison import Comparison
+from avshift_core.jobs.board import Board
+from avshift_core.latent.retrieve import Usual, typical_distances
+from avshift_core.scenario.schema import Scenario
+from avshift_core.scenario.store.corpus import Corpus, open_corpus
+from avshift_core.scenario.store.query import CohortQuery
+from avshift_core.scenario.store.record import Record, read_record
+from avshift_core.shift.analyze import Analysis
+from avshift_core.workspace import Workspace, open_workspace
 
 
-class Run:
-    """One analysis on its way. A page that is left half-way leaves its steps here, and the next visit goes on."""
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A comparison at hand, and the key that jobs about it name it by."""
 
-    def __init__(self, pair: SyntheticPair, config: AnalysisConfig) -> None:
-        self.pair, self.analysis, self.error = pair, None, None
-        self._steps, self._lock = analysis_steps(pair.P, pair.Q, config), Lock()
+    key: str
+    comparison: Comparison
 
-    def advance(self) -> Progress | None:
-        """The next step; None when the analysis is there. Visitors of the same run take turns."""
-        with self._lock:
-            if self.error is not None:
-                raise self.error
-            if self.analysis is not None:
-                return None
-            try:
-                return next(self._steps)
-            except StopIteration as done:
-                self.analysis = done.value
-                return None
-            except Exception as error:
-                self.error = error
-                raise
+    @property
+    def analysis(self) -> Analysis:
+        return self.comparison.analysis
+
+    @property
+    def run(self) -> str:
+        return self.comparison.run
+
+
+@st.cache_resource(show_spinner=False)
+def workspace() -> Workspace:
+    return open_workspace()
+
+
+@st.cache_resource(show_spinner=False)
+def board() -> Board:
+    """The jobs of this server, shared by all sessions."""
+    return Board(workspace())
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
-def _pair(case: str, n: int, seed: int) -> SyntheticPair:
-    return line_case(case, n, seed)
+def result(key: str) -> Any:
+    """A finished job's result; frozen, so that all sessions may share it."""
+    return workspace().results.get(key)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False, ttl=5)
+def corpus(url: str) -> Corpus:
+    """The corpus as it is now: imports are seen within seconds."""
+    return open_corpus(url)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def distinct(url: str, fingerprint: str, column: str) -> tuple:
+    return tuple(corpus(url).distinct(column))
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def counts(url: str, fingerprint: str, by: tuple[str, ...], query: CohortQuery = CohortQuery()):  # noqa: B008  frozen
+    """Scenarios of a query by columns, as a table with the column n."""
+    return corpus(url).sums(query, by=list(by))
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
-def _run(case: str, n: int, seed: int, config: AnalysisConfig) -> Run:
-    return Run(_pair(case, n, seed), config)
+def summary(url: str, fingerprint: str) -> dict:
+    return corpus(url).summary()
 
 
-def analysis_of(
-    case: str, n: int, seed: int, config: AnalysisConfig, on_progress: Callable[[Progress], None]
-) -> tuple[SyntheticPair, Analysis]:
-    """The analysis of a synthetic case, from the cache or step by step."""
-    run = _run(case, n, seed, config)
-    while (progress := run.advance()) is not None:
-        on_progress(progress)
-    return run.pair, run.analysis
+@st.cache_resource(max_entries=256, show_spinner=False)
+def scenarios(url: str, fingerprint: str, ids: tuple[str, ...]) -> tuple[Scenario, ...]:
+    """States of a few scenarios, for pictures and playback."""
+    return tuple(corpus(url).scenarios(list(ids)))
+
+
+@st.cache_resource(max_entries=256, show_spinner=False)
+def record(url: str, fingerprint: str, scenario_id: str, query: str = "") -> Record:
+    """Ids, attributes and metrics of one scenario; `query` narrows where it is looked for."""
+    return read_record(corpus(url), scenario_id, query)
+
+
+@st.cache_resource(max_entries=8, show_spinner="Measuring which distances are usual …")
+def usual_distances(key: str) -> Usual:
+    """Of a comparison, by its key; about a second at 180,000 scenarios."""
+    a = result(key).analysis
+    return typical_distances(a.P, a.Q, a.space)

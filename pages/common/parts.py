@@ -1,4 +1,4 @@
-"""Pieces of a page: conclusion, key numbers, regions, estimators, trust panel, p-values and settings."""
+"""Pieces of a page that several pages share: conclusion, key numbers, estimators, trust panel, p-values, settings."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import streamlit as st
 from avshift_core.config import AnalysisConfig
 from avshift_core.plots.metrics import LABELS
 from avshift_core.shift.analyze import Analysis
-from avshift_core.shift.calibrate import Calibration, Estimate
+from avshift_core.shift.calibrate import Calibration
 from avshift_core.shift.gate import GLOBAL_SHIFT, LOCALIZE, NO_SHIFT
 from avshift_core.shift.local import TARGET_HEAVY
 from avshift_core.shift.trust import CAUTION, OK, REFUSE, Check
+from pages.common import state
+from pages.common.text import count, escape, half_width, percent, span
 
-CLIPS = (0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 15.0, 20.0)
 BADGES = {
     NO_SHIFT: ("green", ":material/check_circle:"), LOCALIZE: ("orange", ":material/my_location:"),
     GLOBAL_SHIFT: ("red", ":material/public:"),
@@ -52,18 +53,6 @@ TESTS = {
 }
 
 
-def percent(value: float) -> str:
-    return f"{value:.2%}".replace("%", "\N{NO-BREAK SPACE}%")
-
-
-def half_width(estimate: Estimate) -> str:
-    return f"± {50 * (estimate.hi - estimate.lo):.2f} pp"
-
-
-def span(estimate: Estimate) -> str:
-    return f"{100 * estimate.lo:.2f} to {100 * estimate.hi:.2f} %"
-
-
 def refusals(checks: tuple[Check, ...]) -> list[Check]:
     return [check for check in checks if check.status == REFUSE]
 
@@ -72,8 +61,7 @@ def check_title(check: Check) -> str:
     return CHECKS.get(check.check, check.check)
 
 
-def conclusion(analysis: Analysis, calibration: Calibration, headline: str | None, checks: tuple[Check, ...]) -> None:
-    """The first line: what to believe, with the verdict's badge."""
+def verdict_badges(analysis: Analysis) -> None:
     decision = analysis.verdict
     color, icon = BADGES[decision.name]
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -82,26 +70,41 @@ def conclusion(analysis: Analysis, calibration: Calibration, headline: str | Non
         if not decision.decided:
             st.badge("undecided", icon=":material/help:", color="gray",
                      help="The interval of the advantage reaches into the next band: more scenarios are needed.")
-    st.markdown(f"### {conclusion_words(analysis, calibration, headline, checks)}")
-    st.caption(decision.sentence)
 
 
-def conclusion_words(analysis: Analysis, calibration: Calibration, headline, checks) -> str:
+def conclusion(
+    analysis: Analysis, calibration: Calibration, headline: str | None, checks: tuple[Check, ...], event: str
+) -> None:
+    """The first line: what to believe, with the verdict's badge.
+
+    Args:
+        event: the metric in words.
+    """
+    verdict_badges(analysis)
+    st.markdown(f"### {conclusion_words(analysis, calibration, headline, checks, event)}")
+    st.caption(analysis.verdict.sentence)
+
+
+def conclusion_words(analysis: Analysis, calibration: Calibration, headline, checks, event: str) -> str:
     regions = analysis.local.regions if analysis.local is not None else ()
     where = {
         NO_SHIFT: "P and Q met the same traffic, as far as can be seen.",
-        LOCALIZE: f"Q differs from P in {_count(len(regions), 'region')}." if regions
+        LOCALIZE: f"Q differs from P in {count(len(regions), 'region')}." if regions
         else "Q differs moderately from P, but in no region that could be confirmed.",
         GLOBAL_SHIFT: "Q differs strongly from P.",
     }[analysis.verdict.name]
+    event = escape(event[:1].lower() + event[1:])
     if headline is None:
         first, *more = refusals(checks)
-        others = f" and {_count(len(more), 'other check')}" if more else ""
-        return f"{where} The calibrated event rate is withheld, because of “{check_title(first)}”{others}."
+        others = f" and {count(len(more), 'other check')}" if more else ""
+        return f"{where} The calibrated rate of “{event}” is withheld, because of “{check_title(first)}”{others}."
     value, naive = percent(getattr(calibration, headline).mu), percent(calibration.naive.mu)
     if analysis.verdict.name == NO_SHIFT:
-        return f"{where} The observed event rate, {naive}, can be read as it is."
-    return f"{where} For Q read the calibrated event rate, {value}, not the observed {naive}."
+        return f"{where} The observed rate of “{event}”, {naive}, can be read as it is."
+    if calibration.traffic.lo <= 0 <= calibration.traffic.hi:
+        return (f"{where} For “{event}” that makes no difference that could be seen: calibrated to Q {value}, observed "
+                f"in P {naive}.")
+    return f"{where} For “{event}” in Q read the calibrated {value}, not the observed {naive}."
 
 
 def key_numbers(analysis: Analysis, calibration: Calibration, headline: str | None) -> None:
@@ -144,15 +147,6 @@ def key_numbers(analysis: Analysis, calibration: Calibration, headline: str | No
         )
 
 
-def clip_slider(default: float) -> float:
-    """The clip B, log-spaced."""
-    return st.select_slider(
-        "Clip B: the largest weight a scenario may get", CLIPS, value=default, format_func=lambda b: f"{b:g}", key="B",
-        bind="query-params",
-        help=_help("B") + " Low: steady, but leaning towards P. High: closer to Q, but a few scenarios may dominate.",
-    )
-
-
 def regions_text(analysis: Analysis) -> None:
     """Which regions there are, or why there are none. A stop is a result."""
     local, config = analysis.local, analysis.config
@@ -170,7 +164,7 @@ def regions_text(analysis: Analysis) -> None:
         )
     elif not local.regions:
         st.info(
-            f"Regions were looked for and none was found: {_count(local.n_candidates, 'candidate')} proposed by one "
+            f"Regions were looked for and none was found: {count(local.n_candidates, 'candidate')} proposed by one "
             "part of the scenarios, none confirmed by the other.", icon=":material/search_off:",
         )
     else:
@@ -217,7 +211,7 @@ def trust_list(checks: tuple[Check, ...], config: AnalysisConfig, B: float) -> N
 
 def _trust_line(check: Check, config: AnalysisConfig, B: float) -> None:
     note = f" Measured at clip {config.B:g}." if check.check in AT_CONFIG_CLIP and config.B != B else ""
-    st.markdown(f"{STATUS[check.status][0]} **{check_title(check)}.** {_escape(check.text)}{note}")
+    st.markdown(f"{STATUS[check.status][0]} **{check_title(check)}.** {escape(check.text)}{note}")
 
 
 def p_values(analysis: Analysis) -> None:
@@ -245,41 +239,54 @@ def _p_row(test: str, statistic: str, p: float, closed: float | None = None) -> 
             "p in closed form": "" if closed is None else f"{closed:.2g}"}
 
 
-def settings_form(elsewhere: tuple[str, ...]) -> dict:
-    """A widget for every field of the config but those that stand elsewhere; they take effect together."""
-    values = {}
+def trust_summary(checks: tuple[Check, ...]) -> None:
+    """How many checks are of which kind, and what the worst of them say."""
+    numbers = {status: sum(c.status == status for c in checks) for status in STATUS}
+    words = {REFUSE: ("red", "refuse"), CAUTION: ("orange", "to note"), OK: ("green", "ok")}
+    st.markdown(" ".join(f":{words[s][0]}-badge[{n} {words[s][1]}]" for s, n in numbers.items() if n or s == OK))
+    for check in [c for c in checks if c.status != OK][:4]:
+        st.markdown(f"{STATUS[check.status][0]} **{check_title(check)}.** {escape(check.text)}")
+
+
+def settings_form(names: tuple[str, ...]) -> None:
+    """A widget for each of these settings; they take effect together, and stand in the URL when they differ."""
+    defaults = {f.name: f for f in fields(AnalysisConfig)}
     with st.form("settings", border=False):
         with st.grid(4, min_column_width=190):
-            for setting in fields(AnalysisConfig):
-                if setting.name not in elsewhere:
-                    values[setting.name] = _setting_widget(setting)
-        st.form_submit_button("Apply and run again", type="primary")
-    return values
+            for name in names:
+                _setting_widget(defaults[name])
+        left, right = st.columns(2, width=420)
+        left.form_submit_button("Apply and run again", type="primary", on_click=_apply, args=(names,))
+        right.form_submit_button("Back to the defaults", on_click=_reset, args=(names,))
+
+
+def _apply(names: tuple[str, ...]) -> None:
+    defaults = {f.name: f.default for f in fields(AnalysisConfig)}
+    for name in names:
+        new = st.session_state[f"setting_{name}"]
+        state.go(**{name: None if new == defaults[name] else new if isinstance(new, (bool, str)) else f"{new:.12g}"})
+
+
+def _reset(names: tuple[str, ...]) -> None:
+    state.go(**dict.fromkeys(names))
 
 
 def _setting_widget(setting):
-    meta, kind = setting.metadata, type(setting.default)
-    common = {"key": setting.name, "help": meta["help"], "bind": "query-params"}
+    meta, kind, key = setting.metadata, type(setting.default), f"setting_{setting.name}"
+    text, common = state.value(setting.name), {"key": key, "help": meta["help"]}
+    shown = setting.default
+    if text:
+        shown = text == "1" if kind is bool else kind(state.real(setting.name, setting.default)) if kind is not str \
+            else text
     if meta["choices"]:
-        return st.selectbox(setting.name, meta["choices"], index=meta["choices"].index(setting.default), **common)
+        st.session_state[key] = shown if shown in meta["choices"] else setting.default
+        return st.selectbox(setting.name, meta["choices"], **common)
     if kind is bool:
-        return st.toggle(setting.name, value=setting.default, **common)
+        st.session_state[key] = shown
+        return st.toggle(setting.name, **common)
     low, high = (None if end is None else kind(end) for end in (meta["low"], meta["high"]))
+    inside = (low is None or shown >= low) and (high is None or shown <= high)
+    st.session_state[key] = shown if inside else setting.default
     step = 1 if kind is int else 10.0 ** floor(log10(setting.default))
-    return kind(st.number_input(
-        setting.name, min_value=low, max_value=high, value=setting.default, step=step,
-        format="%d" if kind is int else "%g", **common,
-    ))
-
-
-def _help(name: str) -> str:
-    return AnalysisConfig.__dataclass_fields__[name].metadata["help"]
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
-
-
-def _escape(text: str) -> str:
-    """The engine's sentences are plain text, not markdown."""
-    return text.replace("_", r"\_").replace("*", r"\*").replace("$", r"\$").replace("~", r"\~")
+    return st.number_input(setting.name, min_value=low, max_value=high, step=step,
+                           format="%d" if kind is int else "%g", **common)

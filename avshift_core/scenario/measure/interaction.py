@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -62,6 +62,23 @@ def interact(batch: ScenarioBatch) -> Interaction:
     return Interaction(motion, path, tracks, ttc, gap, nearest, leader, leader_gap, closing)
 
 
+def pair_steps(batch: ScenarioBatch, tracks: Tracks) -> tuple[np.ndarray, np.ndarray]:
+    """(n, A, T) time to collision and gap of the ego and each agent at each step; inf where there is none.
+
+    Every pair-step is measured as a scenario of its own, by the same arithmetic: the smallest of a scenario are its
+    `ttc_min_s` and `gap_min_m`, bit for bit.
+    """
+    shape = n, A, T = batch.agents_valid.shape
+    ttc, gap = np.full(shape, np.inf, np.float32), np.full(shape, np.inf, np.float32)
+    size = max(1, CHUNK_PAIR_STEPS // max(A * T, 1))
+    for start in range(0, n if A * T else 0, size):
+        part = slice(start, start + size)
+        pairs = _Pairs.of(batch, tracks, part).alone()
+        ttc[part] = _ttc(pairs).reshape(-1, A, T)
+        gap[part] = _gap(pairs)[0].reshape(-1, A, T)
+    return ttc, gap
+
+
 @dataclass(frozen=True)
 class _Pairs:
     """A part of the batch in the ego's moving frame, (m, A, T) each; (m, A, 1) or (m, 1, T) where constant."""
@@ -96,6 +113,15 @@ class _Pairs:
             valid, lon, lat, lon * lon + lat * lat, np.cos(turn), np.sin(turn), speed, agents, ego[:, None, :, 3],
             batch.ego_size[part, :2] / 2, batch.agent_size[part, :, :2] / 2, grid,
         )
+
+    def alone(self) -> _Pairs:
+        """Every pair-step as a scenario of one agent and one step: m A T of them."""
+        m, A, T = self.valid.shape
+        alone = {name: np.broadcast_to(getattr(self, name), (m, A, T)).reshape(-1, 1, 1)
+                 for name in ("valid", "lon", "lat", "square", "cos", "sin", "speed", "ego_speed")}
+        half = np.repeat(self.half.reshape(-1, 1, 2), T, axis=0)
+        return replace(self, **alone, xy_heading=self.xy_heading.reshape(-1, 1, 1, 4), half=half,
+                       ego_half=np.repeat(self.ego_half, A * T, axis=0), grid=np.zeros((m * A * T, 1), np.intp))
 
     @property
     def reach(self) -> np.ndarray:

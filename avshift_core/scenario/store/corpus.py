@@ -110,7 +110,7 @@ class Corpus:
 
     def table(
         self, query: CohortQuery | str = ALL, columns: Sequence[str] | None = None, metrics: Sequence[str] | str = (),
-        latents: str | None = None, part: str | None = None,
+        latents: str | None = None, part: str | None = None, ids: Sequence[str] | str | None = None,
     ) -> pd.DataFrame | tuple[pd.DataFrame, np.ndarray]:
         """The scenarios of a query, one row each, in the order of the corpus.
 
@@ -122,6 +122,7 @@ class Corpus:
                 `distance_km` and `duration_h`.
             latents: a model; the answer is then (table, z (n, d) float32).
             part: id of a part; only its scenarios, in its order.
+            ids: only these of the query's scenarios.
         """
         query, metrics = as_query(query), _names("metrics", metrics)
         columns = list(self.cohort_columns) if columns is None else _names("columns", columns)
@@ -132,15 +133,24 @@ class Corpus:
         parts = self._admitted(query, part)
         self._check_versions(parts, measured)
         rows = self._scan(parts, [META, METRICS] if metrics else [META]).rows(
-            query, list(attributes), list(dict.fromkeys([*measured, *EXPOSURE])) if metrics else [])
+            query, list(attributes), list(dict.fromkeys([*measured, *EXPOSURE])) if metrics else [],
+            None if ids is None else _names("ids", ids))
         if rows.empty:
-            raise self._nothing(query)
+            raise self._nothing(query) if ids is None else self._unknown(_names("ids", ids), query)
         frame = pd.DataFrame({name: rows[f"a:{name}"] for name in columns}, index=rows.index)
         for text, choice in choices.items():
             frame[text] = choice.values(_numbers(rows[f"{'m' if choice.measured else 'a'}:{choice.column}"], text))
         for name in EXPOSURE if metrics else ():
             frame[name] = rows[f"m:{name}"]
         return frame if latents is None else (frame, self._latents(parts, latents, rows["part"], rows["row"]))
+
+    def part_of(self, scenario_id: str, query: CohortQuery | str = ALL) -> Part:
+        """The part that holds a scenario; `query` narrows where it is looked for."""
+        parts = self._admitted(query := as_query(query))
+        rows = self._scan(parts, [META]).rows(query, [], [], [scenario_id])
+        if rows.empty:
+            raise self._unknown([scenario_id], query)
+        return parts[int(rows["part"].iloc[0])]
 
     def scenarios(self, ids: Sequence[str] | str, query: CohortQuery | str = ALL) -> list[Scenario]:
         """These scenarios with their states, in the order asked for; `query` narrows where they are looked for."""
@@ -149,7 +159,7 @@ class Corpus:
         rows = self._scan(parts, [META]).rows(query, ["scenario_id"], [], ids)
         missing = set(ids) - set(rows["a:scenario_id"])
         if missing:
-            raise CorpusError(f"{self.url} has no scenario '{min(missing)}'{_of(query)}.")
+            raise self._unknown(missing, query)
         found = {s.ids.scenario_id: s for table in self._states(parts, rows) for s in _scenarios(table)}
         return [found[name] for name in ids]
 
@@ -290,6 +300,9 @@ class Corpus:
             if len(versions) > 1:
                 raise CorpusError(f"Metric '{name}' was measured by versions {', '.join(map(str, versions))} of its "
                                   "definition in these scenarios; they cannot be compared. Import all of them again.")
+
+    def _unknown(self, ids: Iterable[str], query: CohortQuery) -> CorpusError:
+        return CorpusError(f"{self.url} has no scenario '{min(ids, default='')}'{_of(query)}.")
 
     def _nothing(self, query: CohortQuery) -> CorpusError:
         if not self.n:

@@ -1,0 +1,77 @@
+"""Every kind of job: a generator of progress that takes plain values and returns what can be archived."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from avshift_core.errors import AVShiftError
+from avshift_core.progress import Progress
+from avshift_core.workspace import Workspace
+
+OF_COMPARISON = "comparison"  # an argument of this name is the key of a comparison, and becomes it
+
+
+@dataclass(frozen=True)
+class Kind:
+    """`steps` is module:function; `long` work leaves room for what somebody waits for in front of a screen.
+
+    `once` work has effects on disk (a corpus, say): its result is not kept, and it is done again when asked again.
+    """
+
+    steps: str
+    title: str
+    long: bool = False
+    once: bool = False
+
+    def load(self) -> Callable[..., Generator[Progress, None, Any]]:
+        module, _, name = self.steps.partition(":")
+        return getattr(import_module(module), name)
+
+
+KINDS: dict[str, Kind] = {
+    "demo": Kind("avshift_core.jobs.work:demo_corpus_steps", "Preparing the demo corpus", long=True, once=True),
+    "comparison": Kind("avshift_core.comparison:comparison_steps", "Comparing P and Q"),
+    "clusters": Kind("avshift_core.quality.cluster_report:cluster_steps", "Cutting latent space into clusters"),
+    "cluster_events": Kind("avshift_core.quality.cluster_report:cluster_event_steps", "Events by cluster"),
+    "sensitivity": Kind("avshift_core.shift.sensitivity:sensitivity_steps", "Sensitivity studies", long=True),
+    "line": Kind("avshift_core.laboratory.line:line_steps", "The paper's three cases"),
+    "fleet_check": Kind("avshift_core.laboratory.fleet:fleet_steps", "Fleets with known truth", long=True),
+    "demo_truth": Kind("avshift_core.jobs.data:comparison_truth_steps", "Comparing with the truth"),
+    "import": Kind("avshift_core.jobs.data:import_corpus_steps", "Importing", long=True, once=True),
+    "encode": Kind("avshift_core.jobs.data:encode_corpus_steps", "Encoding", long=True, once=True),
+    "quality": Kind("avshift_core.jobs.data:corpus_quality_steps", "Measuring the encoder", long=True),
+    "ablate": Kind("avshift_core.jobs.data:corpus_ablation_steps", "Ablation of the latent", long=True),
+}
+
+
+def job_key(kind: str, arguments: Mapping[str, Any]) -> str:
+    """Names a job: same kind, same arguments, same code. Data is in it by the fingerprints among the arguments."""
+    if kind not in KINDS:
+        raise AVShiftError(f"'{kind}' is no kind of job; there are {', '.join(KINDS)}.")
+    text = json.dumps([kind, arguments, code_version()], sort_keys=True)
+    return f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+
+
+@lru_cache(maxsize=1)
+def code_version() -> str:
+    """Hash of the engine's sources: a result of other code is not this code's result."""
+    root = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def steps_of(kind: str, arguments: Mapping[str, Any], workspace: Workspace) -> Generator[Progress, None, Any]:
+    """The generator of a job, with the comparison it is about in place of its key."""
+    arguments = dict(arguments)
+    if kind != OF_COMPARISON and OF_COMPARISON in arguments:
+        arguments[OF_COMPARISON] = workspace.results.get(arguments[OF_COMPARISON])
+    return KINDS[kind].load()(**arguments)

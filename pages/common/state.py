@@ -1,0 +1,171 @@
+"""What a link carries. The URL is the truth of everything that pages share; widgets only show and change it.
+
+Streamlit's own binding of widgets to the URL forgets values when the page changes, so it is done here: a widget is set
+from the URL before it is drawn, and its change is written to the URL before the page runs again. Back, forward, reload
+and a link in another browser then all come out the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import streamlit as st
+
+MENU, PAGE = "_menu", "_page"  # what the menu's links carried when it was drawn, and the page it was drawn on
+CLIPS = (0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 15.0, 20.0)
+LONGEST = 4000  # characters of one value; nobody needs more, and a hostile link might have it
+
+
+def values() -> dict[str, str]:
+    """All that the URL says."""
+    return {name: value[:LONGEST] for name, value in st.query_params.to_dict().items()}
+
+
+def value(name: str, default: str = "") -> str:
+    return values().get(name, default)
+
+
+def integer(name: str, default: int = 0) -> int:
+    """A whole number of the URL; what is none counts as the default."""
+    try:
+        return int(value(name, str(default)))
+    except ValueError:
+        return default
+
+
+def real(name: str, default: float) -> float:
+    """A finite number of the URL; what is none counts as the default."""
+    try:
+        found = float(value(name, str(default)))
+    except ValueError:
+        return default
+    return found if abs(found) < 1e12 else default  # also False for not-a-number
+
+
+def go(**changes: Any) -> None:
+    """Write to the URL; None and "" remove a value."""
+    for name, new in changes.items():
+        text = "" if new is None else _text(new)
+        if text:
+            if st.query_params.get(name) != text:
+                st.query_params[name] = text
+        elif name in st.query_params:
+            del st.query_params[name]
+
+
+def arrive(page: str) -> None:
+    """Take over what was changed after the menu was drawn, if it was the menu that led here.
+
+    Fragments change the URL without drawing the menu again, so its links lag behind. Back and forward lead to URLs that
+    the menu did not have, and there the URL is right.
+    """
+    before, menu, last = st.session_state.get(PAGE), st.session_state.get(MENU), st.session_state.get("_last", {})
+    if before not in (None, page) and menu == values() and last != menu:
+        go(**{**dict.fromkeys(menu), **last})
+    st.session_state[PAGE] = page
+
+
+def remember() -> None:
+    """What the URL says now is what the menu's links carry, and what a fragment may change later."""
+    st.session_state[MENU] = st.session_state["_last"] = values()
+
+
+def link(page: str, label: str, *, icon: str | None = None, help: str | None = None, **changes: Any) -> None:
+    """A link to another page that keeps everything but `changes`."""
+    st.page_link(page, label=label, icon=icon, help=help, query_params=_merged(changes))
+
+
+def open_page(page: str, **changes: Any) -> None:
+    """Go to another page now."""
+    st.switch_page(page, query_params=_merged(changes))
+
+
+def _merged(changes: dict[str, Any]) -> dict[str, str]:
+    merged = {**values(), **{name: "" if new is None else _text(new) for name, new in changes.items()}}
+    return {name: text for name, text in merged.items() if text}
+
+
+def _text(new: Any) -> str:
+    if isinstance(new, bool):
+        return "1" if new else "0"
+    return f"{new:g}" if isinstance(new, float) else str(new)
+
+
+# Widgets -----------------------------------------------------------------------------------------------------------
+
+
+def _bind(name: str, shown: Any, write: Callable[[Any], Any] = lambda new: new) -> dict[str, Any]:
+    """Key and callback of a widget that shows a value of the URL."""
+    key = f"url_{name}"
+    if key not in st.session_state or st.session_state[key] != shown:
+        st.session_state[key] = shown
+
+    def changed() -> None:
+        go(**{name: write(st.session_state[key])})
+        st.session_state["_last"] = values()
+
+    return {"key": key, "on_change": changed}
+
+
+def _chosen(name: str, options: Sequence[Any], default: Any) -> Any:
+    """The option that the URL names; unknown ones count as the default."""
+    wanted = value(name, _text(default))
+    return next((option for option in options if _text(option) == wanted), default)
+
+
+def select(name: str, label: str, options: Sequence[Any], default: Any, **more: Any) -> Any:
+    """A select box."""
+    return st.selectbox(label, options, **_bind(name, _chosen(name, options, default)), **more)
+
+
+def segmented(name: str, label: str, options: Sequence[Any], default: Any, **more: Any) -> Any:
+    """A row of buttons, one of which is on."""
+    shown = _chosen(name, options, default)
+    return st.segmented_control(label, options, required=True, **_bind(name, shown), **more)
+
+
+def slider(name: str, label: str, options: Sequence[Any], default: Any, **more: Any) -> Any:
+    """A slider over given values."""
+    return st.select_slider(label, options, **_bind(name, _chosen(name, options, default)), **more)
+
+
+def clip_value() -> float:
+    """The clip B that the URL says."""
+    return _chosen("B", CLIPS, 10.0)
+
+
+def clip() -> float:
+    """The clip B, log-spaced."""
+    return slider(
+        "B", "Clip B: the largest weight a scenario may get", CLIPS, 10.0, format_func=lambda b: f"{b:g}",
+        help="Largest weight that a scenario of P may get. Low: steady, but leaning towards P. High: closer to Q, but "
+        "a few scenarios may dominate.",
+    )
+
+
+def several(name: str, label: str, options: Sequence[Any], **more: Any) -> list[Any]:
+    """A choice of several values, joined by | in the URL."""
+    wanted = value(name).split("|")
+    shown = [option for option in options if _text(option) in wanted]
+    return st.multiselect(label, options, **_bind(name, shown, lambda new: "|".join(map(_text, new))), **more)
+
+
+def toggle(name: str, label: str, default: bool = False, **more: Any) -> bool:
+    """A switch."""
+    shown = {"1": True, "0": False}.get(value(name), default)
+    return st.toggle(label, **_bind(name, shown, lambda new: None if new == default else new), **more)
+
+
+def text(name: str, label: str, default: str = "", **more: Any) -> str:
+    """A line of text."""
+    return st.text_input(label, **_bind(name, value(name, default)), **more)
+
+
+def number(name: str, label: str, default: float, **more: Any) -> float:
+    """A field for a number."""
+    shown = type(default)(real(name, default))
+    low, high = more.get("min_value"), more.get("max_value")
+    if (low is not None and shown < low) or (high is not None and shown > high):
+        shown = default
+    return st.number_input(label, **_bind(name, shown, lambda new: None if new == default else new), **more)

@@ -1,0 +1,72 @@
+"""The dashboard's own folder: lists that two people may change, results that stay within their size, safe names."""
+
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from avshift_core.shift.gate import Verdict
+from avshift_core.workspace import Results, SharedList, Workspace, WorkspaceError
+
+
+def test_changes_of_several_people_are_all_kept(tmp_path):
+    names = [f"filter {i}" for i in range(40)]
+
+    def add(name):
+        SharedList(tmp_path / "list.json").update(lambda old: {**old, name: name.upper()})
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(add, names))
+    assert SharedList(tmp_path / "list.json").read() == {name: name.upper() for name in names}
+
+
+def test_a_damaged_list_is_not_overwritten(tmp_path):
+    path = tmp_path / "list.json"
+    path.write_text('{"a": ')
+    with pytest.raises(WorkspaceError, match="Restore it"):
+        SharedList(path).update(lambda old: {**old, "b": 1})
+    assert path.read_text() == '{"a": '
+
+
+def test_the_least_recently_used_results_go(tmp_path):
+    results = Results(tmp_path)
+    for i in range(4):
+        results.put(str(i), Verdict("x" * 1000, True, ""))
+        os.utime(results.path(str(i)), (i, i))
+    results.get("0")  # used just now
+    results.max_bytes = 2 * results.path("0").stat().st_size
+    results.tidy()
+    assert [key for key in "0123" if results.has(key)] == ["0", "3"]
+    results.clear()
+    assert results.count() == results.size() == 0
+
+
+def test_a_damaged_result_is_removed(tmp_path):
+    results = Results(tmp_path)
+    results.path("k").write_bytes(b"PK not really")
+    with pytest.raises(Exception, match="Compute the result again"):
+        results.get("k")
+    assert not results.has("k")
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "a<script>.parquet", "..", "", "con\0trol.csv",
+                                  "é ü.csv"])
+def test_uploads_stay_in_their_folder(name, tmp_path):
+    workspace = Workspace(tmp_path / "home")
+    path = workspace.save_upload(name, b"data")
+    assert path.read_bytes() == b"data"
+    assert path.resolve().parent.parent == (tmp_path / "home" / "uploads").resolve()
+    assert set(path.name) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
+
+
+def test_a_folder_that_cannot_be_is_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(WorkspaceError, match="Set AVSHIFT_HOME"):
+        Workspace(tmp_path / "file" / "home")
+
+
+def test_lists_are_plain_json(tmp_path):
+    workspace = Workspace(tmp_path)
+    workspace.filters.update(lambda old: {**old, "<script>": "period=2026-W10"})
+    assert json.loads((tmp_path / "filters.json").read_text()) == {"<script>": "period=2026-W10"}
