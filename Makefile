@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 .PHONY: run test install fast lint browser clean
 
 run: $(VENV)/.ready
-	$(BIN)/streamlit run app.py --server.port $(PORT)
+	$(BIN)/streamlit run serve.py --server.port $(PORT)
 
 test: $(VENV)/.ready browser lint
 	$(BIN)/python -m pytest

@@ -41,6 +41,7 @@ KINDS: dict[str, Kind] = {
     "clusters": Kind("avshift_core.quality.cluster_report:cluster_steps", "Cutting latent space into clusters"),
     "cluster_events": Kind("avshift_core.quality.cluster_report:cluster_event_steps", "Events by cluster"),
     "sensitivity": Kind("avshift_core.shift.sensitivity:sensitivity_steps", "Sensitivity studies", long=True),
+    "map": Kind("avshift_core.latent.project:project_steps", "Drawing the map"),
     "line": Kind("avshift_core.laboratory.line:line_steps", "The paper's three cases"),
     "fleet_check": Kind("avshift_core.laboratory.fleet:fleet_steps", "Fleets with known truth", long=True),
     "demo_truth": Kind("avshift_core.jobs.data:comparison_truth_steps", "Comparing with the truth"),

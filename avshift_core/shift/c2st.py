@@ -22,6 +22,7 @@ from avshift_core.shift.drives import (
     permuted_labels,
     thin_drives,
 )
+from avshift_core.shift.roc import mean_roc
 
 # In a cross-fit every pair of folds is used twice, once in each role, so under P = Q the sum of the folds' statistics
 # varies by a factor sqrt(2) more than permuting the held-out labels shows (exact for a linear score; measured in
@@ -88,6 +89,7 @@ class GlobalTest:
     logit_P: np.ndarray
     logit_Q: np.ndarray
     acc_repeats: np.ndarray
+    roc_tpr: np.ndarray
     null: np.ndarray
 
     @property
@@ -288,6 +290,7 @@ def global_test_steps(
         logit_P=mean_logit[sample.y == 0],
         logit_Q=mean_logit[sample.y == 1],
         acc_repeats=acc_repeats,
+        roc_tpr=mean_roc(fit.logits, fit.fold, sample.y),
         null=null,
     )
 

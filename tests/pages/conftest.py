@@ -1,4 +1,4 @@
-"""A home for the dashboard with two corpora: a small encoded fleet, and the paper's three cases as ready-made latents."""
+"""A home for the dashboard with two corpora: a small encoded fleet, and the paper's three cases as latents."""
 
 import os
 import time
@@ -15,6 +15,8 @@ from avshift_core.progress import finish
 from avshift_core.scenario.schema import ID_FIELDS, UNKNOWN
 from avshift_core.scenario.store.writer import create_or_open
 from avshift_core.workspace import HOME, Workspace
+from tests.pages.browsing import Visit, browser
+from tests.pages.visitor import Server
 
 ROOT = Path(__file__).parents[2]
 APP = ROOT / "app.py"
@@ -37,7 +39,8 @@ def write_cases(url: str) -> None:
                 ids["day"], ids["period"] = ("2026-03-02" if side == "P" else "2026-03-09"), side
                 ids["area"], ids["av_version"], ids["hour"] = case, "v1", np.arange(N) % 24
                 ids["category"] = np.where(x > 1.5, "agent_cutting_in", "general")
-                attributes = pd.DataFrame({"ego_speed_mps": 5 + np.abs(x), "road_type": np.where(x > 3, "town", "rural")})
+                attributes = pd.DataFrame({"ego_speed_mps": 5 + np.abs(x),
+                                           "road_type": np.where(x > 3, "town", "rural")})
                 writer.add_table(ids, attributes, {METRIC: cohort.ell[METRIC], "ttc_min_s": np.clip(6 - x, 0, 10)},
                                  cohort.z, model="line", source=f"{case}-{side}")
 
@@ -100,3 +103,34 @@ def words(page: AppTest) -> str:
     """All text on a page."""
     kinds = ("markdown", "caption", "info", "warning", "error", "success", "title", "header", "subheader")
     return "\n".join(str(e.value) for kind in kinds for e in page.get(kind))
+
+
+# A real browser ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    with browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def dashboard(home, tmp_path_factory):
+    """A server of the real dashboard on the home of the tests, new for each module: its first page is a cold one."""
+    with Server(tmp_path_factory.mktemp("server"), home=home.folder) as server:
+        yield server
+        assert "Traceback" not in server.log, server.log
+
+
+@pytest.fixture
+def visit(dashboard, chromium):
+    """visit("regions", link) -> Visit of that page; afterwards nobody else was asked and nothing complained."""
+    opened = []
+
+    def open_(page: str = "", link=None, **how) -> Visit:
+        opened.append(Visit(chromium, dashboard.url, page, link, **how))
+        return opened[-1]
+
+    yield open_
+    for one in opened:
+        one.close()

@@ -1,0 +1,211 @@
+"""The dashboard at the field's size in a real browser: python benchmarks/dashboard.py [--n 90000] [--folder DIR]
+
+Makes two synthetic cohorts of n scenarios in 64 dimensions, compares and maps them as the dashboard's own jobs do,
+then starts the server and measures what an analyst feels: the first page, the clip slider, the map, the lasso. Prints a
+table; times are this machine's, so read them against the aims beside them. With --folder what was prepared is reused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from urllib.error import URLError
+from urllib.parse import urlencode
+from urllib.request import urlopen
+
+import numpy as np
+import pandas as pd
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from avshift_core.jobs.board import DONE, Board  # noqa: E402
+from avshift_core.latent.benchmark import METRIC, manifold_case  # noqa: E402
+from avshift_core.scenario.schema import ID_FIELDS, UNKNOWN  # noqa: E402
+from avshift_core.scenario.store.corpus import create_or_open, open_corpus  # noqa: E402
+from avshift_core.workspace import Workspace  # noqa: E402
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+LINK = {"corpus": "Large", "P": "period=P", "Q": "period=Q", "metric": METRIC, "axes": "umap"}
+MOVES = 24  # of the slider
+WAIT_MS = 120_000
+
+
+def write_corpus(url: str, n: int, drives: int) -> None:
+    """Both cohorts as a corpus of ready-made latents, with a few readable attributes."""
+    pair = manifold_case(n, drives, seed=1)
+    with create_or_open(url) as writer:
+        for side, cohort, day in (("P", pair.P, "2026-03-02"), ("Q", pair.Q, "2026-03-09")):
+            if writer.done(side):
+                continue
+            ids = pd.DataFrame({name: np.full(n, UNKNOWN, dtype=object) for name in ID_FIELDS})
+            ids["scenario_id"] = [f"{side}{i:06d}" for i in range(n)]
+            ids["drive_id"], ids["day"], ids["period"] = cohort.drive_ids[cohort.drive], day, side
+            ids["area"], ids["av_version"], ids["hour"] = "town", "v1", np.arange(n) % 24
+            ids["category"] = np.where(cohort.z[:, 0] > 0, "agent_cutting_in", "general")
+            attributes = pd.DataFrame({f"feature_{j}": cohort.z[:, j] for j in range(8)})
+            writer.add_table(ids, attributes, {METRIC: cohort.ell[METRIC]}, cohort.z, model="bench", source=side)
+
+
+def run_job(board: Board, kind: str, **arguments) -> tuple[str, float]:
+    """Key and seconds of a job, run as the dashboard runs it."""
+    began = time.perf_counter()
+    job = board.ask(kind, arguments)
+    while not board.find(job.key).over:
+        time.sleep(0.2)
+    job = board.find(job.key)
+    if job.state != DONE:
+        raise SystemExit(f"{kind}: {job.error}")
+    return job.key, time.perf_counter() - began
+
+
+def prepare(folder: Path, n: int, drives: int, rows: list) -> None:
+    workspace = Workspace(folder / "dashboard")
+    url = str(folder / f"large-{n}")
+    write_corpus(url, n, drives)
+    workspace.corpora.update(lambda old: {"Large": url})
+    (folder / "demo").exists() or write_corpus(str(folder / "demo"), 2000, 40)
+    board = Board(workspace, warm=False)
+    corpus = open_corpus(url)
+    key, seconds = run_job(board, "comparison", corpus=corpus.url, fingerprint=corpus.fingerprint, source=LINK["P"],
+                           target=LINK["Q"], view="full", config={})
+    rows.append(("compare P and Q, every stage", f"{seconds:.0f} s", ""))
+    _, seconds = run_job(board, "map", comparison=key)
+    rows.append(("PCA and UMAP of both", f"{seconds:.0f} s", ""))
+    board.close()
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
+    rows.append(("largest memory of a job's process", f"{peak:.1f} GB", ""))
+    rows.append(("comparison on disk", f"{workspace.results.path(key).stat().st_size / 2**20:.0f} MB", ""))
+
+
+class Server:
+    def __init__(self, folder: Path) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        command = [sys.executable, "-m", "streamlit", "run", "serve.py", "--server.port", str(self.port),
+                   "--server.address", "127.0.0.1", "--server.headless", "true"]
+        environment = {**os.environ, "AVSHIFT_HOME": str(folder / "dashboard")}
+        self.process = subprocess.Popen(command, cwd=ROOT, env=environment,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
+        while True:
+            try:
+                with urlopen(f"http://127.0.0.1:{self.port}/_stcore/health", timeout=5) as answer:
+                    if answer.status == 200:
+                        return
+            except (URLError, OSError):
+                time.sleep(0.05)
+
+    def url(self, page: str = "") -> str:
+        return f"http://127.0.0.1:{self.port}/{page}?{urlencode(LINK)}"
+
+    def libraries(self) -> set[str]:
+        """Which heavy libraries the server's process has loaded."""
+        maps = Path(f"/proc/{self.process.pid}/maps").read_text()
+        return {name for name, trace in (("torch", "libtorch"), ("umap", "llvmlite")) if trace in maps}
+
+
+def measure(browser, server: Server, began: float, rows: list) -> None:
+    page = browser.new_page(viewport={"width": 1440, "height": 1000})
+    page.goto(server.url())
+    page.get_by_test_id("stMetricValue").first.wait_for(timeout=WAIT_MS)
+    rows.append(("start of the server to the first numbers", f"{time.perf_counter() - began:.1f} s", ""))
+    rows.append(("torch or umap in the server", ", ".join(server.libraries()) or "none", "none"))
+    measure_slider(page, server, rows)
+    measure_map(browser.new_page(viewport={"width": 1440, "height": 1000}), server, rows)
+
+
+def measure_slider(page, server: Server, rows: list) -> None:
+    page.goto(server.url("calibration"))
+    value = page.get_by_test_id("stMetric").filter(has_text="Calibrated").get_by_test_id("stMetricValue")
+    value.wait_for(timeout=WAIT_MS)
+    page.wait_for_timeout(4000)
+    # the page itself takes the time from the key to the changed number, so that this script's own pauses do not count
+    page.evaluate("""() => { window.times = []; const shown = () => [...document.querySelectorAll(
+        '[data-testid=stMetric]')].map(e => e.innerText).join('|');
+        window.addEventListener('keydown', () => { const t = performance.now(), before = shown();
+            const look = () => { if (shown() !== before) window.times.push(performance.now() - t);
+                else if (performance.now() - t < 10000) requestAnimationFrame(look); };
+            requestAnimationFrame(look); }, true); }""")
+    slider = page.get_by_role("slider").filter(visible=True).last
+    slider.focus()
+    for i in range(MOVES):
+        before = len(page.evaluate("window.times"))
+        page.keyboard.press("ArrowLeft" if i < MOVES / 2 else "ArrowRight")
+        for _ in range(100):
+            page.wait_for_timeout(50)
+            if len(page.evaluate("window.times")) > before:
+                break
+        page.wait_for_timeout(300)
+    times = page.evaluate("window.times")
+    rows.append((f"clip slider to new numbers, median of {len(times)}", f"{statistics.median(times):.0f} ms", "250 ms"))
+    rows.append(("clip slider to new numbers, slowest", f"{max(times):.0f} ms", ""))
+
+
+def measure_map(page, server: Server, rows: list) -> None:
+    sent: list[int] = []
+    page.on("websocket", lambda socket: socket.on("framesent", lambda data: sent.append(len(data))))
+    page.goto(server.url("latent_map"))
+    canvas = page.locator("[data-arrived-ms]").first
+    canvas.wait_for(state="attached", timeout=WAIT_MS)
+    page.wait_for_timeout(3000)
+    rows.append((f"draw {int(canvas.get_attribute('data-n')):,} points, after arrival",
+                 f"{float(canvas.get_attribute('data-arrived-ms')):.0f} ms", "2,000 ms"))
+    page.get_by_role("button", name="Lasso").first.click()
+    box = canvas.bounding_box()
+    sent.clear()
+    corners = ((0.3, 0.3), (0.7, 0.3), (0.7, 0.7), (0.3, 0.7), (0.3, 0.3))
+    page.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + 0.3 * box["height"])
+    page.mouse.down()
+    for across, down in corners[1:]:
+        page.mouse.move(box["x"] + across * box["width"], box["y"] + down * box["height"], steps=8)
+    began = time.perf_counter()
+    page.mouse.up()
+    page.get_by_text("scenarios selected").first.wait_for(timeout=WAIT_MS)
+    rows.append(("lasso to table", f"{1000 * (time.perf_counter() - began):.0f} ms", "800 ms"))
+    rows.append(("sent by the browser for the lasso", f"{max(sent, default=0):,} bytes", "5,000 bytes"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--n", type=int, default=90_000, help="scenarios a side (default: 90000)")
+    parser.add_argument("--drives", type=int, default=900, help="drives a side (default: 900)")
+    parser.add_argument("--folder", type=Path, help="keep what was prepared here, and go on with it")
+    parser.add_argument("--prepare", action="store_true", help="only prepare the folder")
+    arguments = parser.parse_args()
+    from playwright.sync_api import sync_playwright
+
+    rows: list[tuple[str, str, str]] = []
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = (arguments.folder or Path(temporary)).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        prepare(folder, arguments.n, arguments.drives, rows)
+        if not arguments.prepare:
+            began = time.perf_counter()
+            server = Server(folder)
+            try:
+                with sync_playwright() as playwright:
+                    browser = playwright.chromium.launch(
+                        executable_path=next(filter(None, map(shutil.which, BROWSERS))),
+                        args=["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"])
+                    measure(browser, server, began, rows)
+                    browser.close()
+            finally:
+                server.process.terminate()
+                server.process.wait()
+    print(f"{arguments.n:,} + {arguments.n:,} scenarios, 64 dimensions, {os.cpu_count()} cores")
+    for name, value, limit in [("what", "measured", "aim"), *rows]:
+        print(f"{name:<52} {value:>14}  {limit}")
+
+
+if __name__ == "__main__":
+    main()
