@@ -10,7 +10,7 @@ import streamlit as st
 
 from avshift_core import AVShiftError, __version__
 from avshift_core.config import VIEWS, AnalysisConfig
-from avshift_core.jobs.kinds import job_key
+from avshift_core.jobs.kinds import code_version, job_key
 from avshift_core.latent.corpora import choose_latents, cohort_name
 from avshift_core.scenario.store.corpus import Corpus
 from avshift_core.scenario.store.query import CohortQuery
@@ -68,6 +68,8 @@ def frame(title: str, *, needs_corpus: bool = True) -> Desk:
     _menu(title)
     body = st.container()
     if not needs_corpus:
+        st.sidebar.caption(f"engine {__version__} · code `{code_version()[:8]}`", help="Version of the software, and a "
+                           "fingerprint of its sources: equal ones give equal numbers.")
         return Desk(title)
     with body, errors_as_sentences():
         opened = _corpus_or_stop()

@@ -1,0 +1,184 @@
+"""The regions as a reader wants them: shares with intervals, a name, a profile, scenes that stand for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from avshift_core.latent.cells import OUTSIDE
+from avshift_core.shift.analyze import Analysis
+from avshift_core.shift.attributes import Attributes, read_attributes
+from avshift_core.shift.breakdown import contributions, rate_interval
+from avshift_core.shift.calibrate import Estimate
+from avshift_core.shift.differences import Difference
+from avshift_core.shift.local import TARGET_HEAVY, Region
+from avshift_core.shift.naming import name_sets
+from avshift_core.shift.profile import profile
+from avshift_core.shift.representatives import representatives
+
+COLUMNS = ["region", "name", "more_in", "violation", "n_P", "n_Q", "drives", "p_k", "p_k_lo", "p_k_hi", "q_k", "q_k_lo",
+           "q_k_hi", "ratio", "ratio_lo", "ratio_hi", "weight", "B", "effect", "p_adj", "contribution",
+           "contribution_lo", "contribution_hi", "metric"]
+
+
+@dataclass(frozen=True, eq=False)
+class RegionFacts:
+    """One region, or one place without support, described.
+
+    Attributes:
+        title: "R1", or "V1" for an overlap violation; name: proposed from its attributes, with how much more of it
+            one cohort has.
+        p, q: masses under P and Q with drive-level intervals; of the drives that confirmed a region, of all drives for
+            a violation. ratio: q / p with its interval, None where P has nothing there.
+        n_drives: drives with a scenario there.
+        differences: its profile against all other scenarios, the largest difference first.
+        scenes_P, scenes_Q: rows of each cohort that stand for it.
+    """
+
+    title: str
+    name: str
+    region: Region
+    p: Estimate
+    q: Estimate
+    ratio: Estimate | None
+    differences: tuple[Difference, ...]
+    scenes_P: tuple[int, ...]
+    scenes_Q: tuple[int, ...]
+
+    @property
+    def more_in(self) -> str:
+        return "Q" if self.region.direction == TARGET_HEAVY else "P"
+
+    def weight(self, B: float) -> float:
+        """min(q_k / p_k, B), eq:localized_weight; 1 where P has nothing there."""
+        return min(self.region.w_k, B)
+
+
+@dataclass(frozen=True, eq=False)
+class DescribedRegions:
+    """R1..RK and the places without support; both empty where no regions were looked for."""
+
+    regions: tuple[RegionFacts, ...]
+    violations: tuple[RegionFacts, ...]
+
+
+def pooled_attributes(analysis: Analysis) -> Attributes:
+    """The attributes of P's rows and then Q's, as in `analysis.space.X`."""
+    common = [column for column in analysis.P.obs.columns if column in analysis.Q.obs.columns]
+    return read_attributes(pd.concat([analysis.P.obs[common], analysis.Q.obs[common]], ignore_index=True))
+
+
+def describe_regions(analysis: Analysis, attributes: Attributes | None = None) -> DescribedRegions:
+    """Names, profiles, intervals and scenes of all regions of an analysis.
+
+    Args:
+        attributes: of `pooled_attributes`, where they are at hand.
+    """
+    local = analysis.local
+    if local is None:
+        return DescribedRegions((), ())
+    attributes = attributes or pooled_attributes(analysis)
+    number = np.concatenate([local.region_P, local.region_Q])
+    measures = np.concatenate([local.measure_P, local.measure_Q])
+    inside = [number == k for k in range(len(local.regions))]
+    bare = [np.isin(analysis.space.cell, region.cells) for region in local.overlap_violations]
+    everywhere = np.ones(len(number), dtype=bool)
+    return DescribedRegions(
+        _facts(analysis, attributes, "R", local.regions, inside, measures),
+        _facts(analysis, attributes, "V", local.overlap_violations, bare, everywhere),
+    )
+
+
+def region_table(described: DescribedRegions, analysis: Analysis, metric: str | None, B: float) -> pd.DataFrame:
+    """One row a region at clip B, the violations last; `contribution` is empty for these and without a metric."""
+    moves = {} if metric is None or not described.regions else {
+        c.name: c.move for c in contributions(analysis, metric, B)}
+    rows = []
+    for facts in (*described.regions, *described.violations):
+        r, move = facts.region, moves.get(facts.title)
+        rows.append({
+            "region": facts.title, "name": facts.name, "more_in": facts.more_in, "violation": facts.title[0] == "V",
+            "n_P": r.n_source, "n_Q": r.n_target, "drives": r.n_drives,
+            "p_k": facts.p.mu, "p_k_lo": facts.p.lo, "p_k_hi": facts.p.hi,
+            "q_k": facts.q.mu, "q_k_lo": facts.q.lo, "q_k_hi": facts.q.hi,
+            **_estimate("ratio", facts.ratio), "weight": 1.0 if facts.title[0] == "V" else facts.weight(B), "B": B,
+            "effect": r.score, "p_adj": r.p_adj, **_estimate("contribution", move), "metric": metric or "",
+        })
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def region_scenarios(analysis: Analysis, facts: RegionFacts) -> pd.DataFrame:
+    """All scenarios of a region: cohort, ids and attributes."""
+    inside = np.isin(analysis.space.cell, facts.region.cells)
+    parts = [cohort.obs[inside[start:start + cohort.n]].assign(cohort=name)
+             for name, cohort, start in (("P", analysis.P, 0), ("Q", analysis.Q, analysis.P.n))]
+    table = pd.concat(parts, ignore_index=True)
+    return table[["cohort", *(column for column in table.columns if column != "cohort")]]
+
+
+def _facts(analysis: Analysis, attributes, letter: str, regions, inside, measures) -> tuple[RegionFacts, ...]:
+    sample, X = analysis.sample, analysis.space.X
+    profiles = [profile(attributes, rows, sample.drive) for rows in inside]
+    titles = [f"{letter}{region.k}" for region in regions]
+    names = name_sets(attributes, inside, sample.drive, masses=[(r.p_k, r.q_k) for r in regions],
+                      fallbacks=[f"region {title}" for title in titles], differences=profiles)
+    found = []
+    for region, title, name, rows, differences in zip(regions, titles, names, inside, profiles, strict=True):
+        p, q = (mass(rows, measures & (sample.y == c), sample.drive, analysis.config.level) for c in (0, 1))
+        scenes = [representatives(X, np.flatnonzero(rows & (sample.y == c)), sample.drive) for c in (0, 1)]
+        found.append(RegionFacts(title, name, region, p, q, ratio_of(p, q, analysis.config.level), differences,
+                                 scenes[0], tuple(row - analysis.P.n for row in scenes[1])))
+    return tuple(found)
+
+
+def mass(inside, measures, drive, level: float = 0.95) -> Estimate:
+    """Share of the scenarios of some drives that lie inside.
+
+        p = sum_d C_d / sum_d n_d,     Var p = D/(D-1) * sum_d (C_d - p n_d)^2 / (sum_d n_d)^2
+
+    with the interval of Korn and Graubard, which holds for small shares.
+
+    Args:
+        inside, measures: (n,) bool: rows of the set, and rows that count; drive: (n,) drives 0..G-1.
+    """
+    rows = np.flatnonzero(measures)
+    if not len(rows):
+        return Estimate(0.0, 0.0, 1.0, 0.0)
+    n = np.bincount(drive[rows])
+    C = np.bincount(drive[rows], inside[rows], minlength=len(n))
+    p, D = float(C.sum() / n.sum()), int((n > 0).sum())
+    se = float(np.sqrt(D / max(D - 1, 1) * ((C - p * n) ** 2).sum())) / n.sum()
+    lo, hi = rate_interval(p, se, len(rows), D, level)
+    return Estimate(p, min(lo, p), max(hi, p), se)
+
+
+def ratio_of(p: Estimate, q: Estimate, level: float = 0.95) -> Estimate | None:
+    """q / p with an interval symmetric in its logarithm; None where one of them is 0.
+
+        Var log(q / p) = Var q / q^2 + Var p / p^2
+
+    >>> r = ratio_of(Estimate(0.1, 0, 1, 0.01), Estimate(0.2, 0, 1, 0.02))
+    >>> [round(x, 3) for x in (r.mu, r.lo, r.hi)]        # 2 exp(-+ 1.96 sqrt(0.1^2 + 0.1^2))
+    [2.0, 1.516, 2.639]
+    """
+    if p.mu <= 0 or q.mu <= 0:
+        return None
+    ratio, se = q.mu / p.mu, float(np.hypot(p.se / p.mu, q.se / q.mu))
+    reach = float(np.exp(stats.norm.ppf((1 + level) / 2) * se))
+    return Estimate(ratio, ratio / reach, ratio * reach, ratio * se)
+
+
+def _estimate(name: str, value: Estimate | None) -> dict[str, float]:
+    mu, lo, hi = (np.nan,) * 3 if value is None else (value.mu, value.lo, value.hi)
+    return {name: mu, f"{name}_lo": lo, f"{name}_hi": hi}
+
+
+def in_no_region(analysis: Analysis) -> tuple[float, float]:
+    """Shares of P and of Q that lie in no region."""
+    local = analysis.local
+    if local is None:
+        return 1.0, 1.0
+    return float((local.region_P == OUTSIDE).mean()), float((local.region_Q == OUTSIDE).mean())

@@ -1,0 +1,204 @@
+"""Latent map: all scenarios of P and Q as a picture, to colour, to select from, and to look into."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import streamlit as st
+
+from avshift_core import AVShiftError
+from avshift_core.latent.outline import Outline
+from avshift_core.latent.pack import Stamp
+from avshift_core.latent.project import Projection
+from avshift_core.plots.map_colours import colour_options
+from avshift_core.quality.clusters import N_CLUSTERS
+from avshift_core.shift.gate import GLOBAL_SHIFT
+from avshift_core.shift.selected import halves, row_of_scenario, scenario_of_row
+from pages.common import parts, state
+from pages.common.cached import Loaded
+from pages.common.described import attributes_of
+from pages.common.frame import Desk, comparison_or_stop, frame, metric_of
+from pages.common.jobs import result_of
+from pages.common.map import Layers, Selection, drawn, latent_map, layers_of
+from pages.common.mapped import SPACES, Picture, density_of, outlines_of, packed_of, picture_of
+from pages.common.selection import (
+    Choice,
+    change,
+    choice_in_link,
+    details,
+    lasso_in_link,
+    nothing_selected,
+    pane,
+    write_lasso,
+)
+from pages.common.text import count, escape
+
+HEIGHT, PAIR_HEIGHT = 620, 520
+PARTS = {"choose": "Drives that chose the regions", "confirm": "Drives that confirmed them"}
+
+
+def map_page(desk: Desk) -> None:
+    loaded = comparison_or_stop(desk)
+    parts.verdict_badges(loaded.analysis)
+    st.markdown(f"### {conclusion(loaded)}")
+    colour, space, pair = choices(loaded)
+    needs_umap = space == "umap" or colour == "h_bar" or state.value("sel").partition(".")[2].startswith("umap")
+    projection = result_of("map", "Drawing the map", comparison=loaded.key) if needs_umap else None
+    partition = None
+    if colour == "cluster":
+        wanted = min(max(state.integer("clusters", N_CLUSTERS), 5), 60)
+        partition = result_of("clusters", f"Cutting latent space into {wanted} clusters", comparison=loaded.key,
+                              n_clusters=wanted, seed=loaded.analysis.config.seed)
+    if (colour == "h_bar" and projection is None) or (colour == "cluster" and partition is None):
+        colour = "cohort"
+    if space == "umap" and projection is None:
+        space = "pca12"
+        st.caption("Until the map is drawn, here are the first two principal axes.")
+    board(desk, loaded, projection, partition, colour, space, pair)
+
+
+def conclusion(loaded: Loaded) -> str:
+    local = loaded.analysis.local
+    if local is None:
+        apart = loaded.analysis.verdict.name == GLOBAL_SHIFT
+        return f"{'Q lies apart from P nearly everywhere' if apart else 'P and Q lie in the same places'}, as far as " \
+            "can be seen."
+    if not local.regions:
+        return "P and Q differ, but in no place that other drives confirm."
+    names = ", ".join(f"R{r.k}" for r in local.regions[:6]) + (", …" if len(local.regions) > 6 else "")
+    return f"Q differs from P in {count(len(local.regions), 'region')}, outlined on the map: {names}."
+
+
+def choices(loaded: Loaded) -> tuple[str, str, bool]:
+    """Colour, axes, and whether the two halves of the drives stand side by side."""
+    options = colour_options(loaded.comparison, attributes_of(loaded))
+    split = loaded.analysis.local is not None
+    with st.grid(3, min_column_width=220, vertical_alignment="bottom"):
+        colour = state.select("colour", "Colour by", list(options), "cohort", format_func=options.get,
+                              help="A pixel shows the mean of its scenarios, whatever the order they are drawn in. "
+                              "Choose a name in the legend to bring it to the front.")
+        space = state.segmented("axes", "Axes", list(SPACES), "umap", format_func=_short_axes,
+                                help="UMAP keeps neighbours together and bends everything else. Principal axes are "
+                                "straight views of the space: distances in them are real, but most of the space is "
+                                "behind them.")
+        pair = state.toggle("halves", "Both halves side by side", False, disabled=not split,
+                            help="The drives that chose the regions beside those that confirmed them, in one "
+                            "projection: what is real is in both." if split else
+                            "Regions were not looked for, so no drives chose any.")
+    return colour, space, pair and split
+
+
+def _short_axes(space: str) -> str:
+    return {"umap": "UMAP", "pca12": "PCA 1, 2", "pca34": "PCA 3, 4"}[space]
+
+
+@st.fragment
+def board(desk: Desk, loaded: Loaded, projection: Projection | None, partition, colour: str, space: str,
+          pair: bool) -> None:
+    """Map and selection; a lasso runs this part again and nothing else."""
+    def points(name: str):
+        return None if name == "umap" and projection is None else picture_of(loaded, name, projection).xy \
+            if name in SPACES else None
+
+    try:
+        choice = choice_in_link(loaded, points, partition if colour == "cluster" else None)
+    except AVShiftError as error:
+        st.warning(escape(str(error)), icon=":material/link_off:")
+        st.button("Clear the selection", on_click=change, kwargs={"sel": None, "kept": None})
+        choice = None
+    picture = picture_of(loaded, space, projection)
+    metric = metric_of(loaded) if loaded.comparison.metrics else None
+    draw = partial(one_map, loaded, picture, choice, colour, metric, projection, partition)
+    if pair:
+        seen, grid, rows = [], st.grid(2, min_column_width=380), halves(loaded.analysis)
+        for part, title in PARTS.items():
+            with grid.cell():
+                st.markdown(f"**{title}** · {count(len(rows[part]), 'scenario')}")
+                seen.append(draw(part=part, height=PAIR_HEIGHT))
+        trust(loaded, space, projection)
+        side = st.container(border=True)
+    else:
+        grid = st.grid(3, min_column_width=300)  # on a narrow page the pane stands below
+        with grid.cell(column_span=2):
+            seen = [draw()]
+            trust(loaded, space, projection)
+        side = grid.cell().container(border=True)
+    for selection in seen:
+        open_clicked(loaded, selection)
+    with side:
+        if choice is None:
+            nothing_selected(loaded)
+            return
+        selected = pane(loaded, choice, metric)
+    if selected.n:
+        details(desk, loaded, choice, selected)
+
+
+def one_map(
+    loaded: Loaded, picture: Picture, choice: Choice | None, colour: str, metric: str | None, projection, partition, *,
+    part: str = "", height: int = HEIGHT,
+) -> Selection:
+    """A map with everything that the URL says about it."""
+    own = choice is not None and choice.lasso is not None and choice.lasso.space == picture.space
+    stress = choice is not None and not own
+    packed = packed_of(
+        loaded, picture, colour, B=state.clip_value(), metric=metric, part=part, projection=projection,
+        partition=partition, highlight=choice.mask if stress else None, highlighted=choice.name if stress else "")
+    shapes = outlines_of(loaded, picture, partition if colour == "cluster" else None)
+    name = f"map_{part}" if part else "map"
+
+    def keep_layers() -> None:
+        layers = layers_of(name)
+        change(density=True if layers.density else None, shapes=None if layers.shapes else False)
+
+    return latent_map(
+        packed, key=name, height=height, outlines=(*shapes, *marked(loaded, picture)),
+        density=density_of(loaded, picture), layers=Layers(state.value("density") == "1", state.value("shapes") != "0"),
+        selection=lasso_of(loaded), on_selection=lambda: write_lasso(loaded, drawn(name)), on_layers=keep_layers,
+        alt=f"{SPACES[picture.space]} of {packed.n:,} scenarios, coloured by {packed.head['colour']['title']}",
+        stamp=Stamp(f"{SPACES[picture.space]} · {loaded.analysis.P.name} (P), {loaded.analysis.Q.name} (Q)",
+                    f"AVShift run {loaded.run}", f"avshift_map_{picture.space}_{loaded.run}"),
+        part={"choose": "drives that chose", "confirm": "drives that confirmed"}.get(part, ""),
+        link="halves" if part else "",
+    )
+
+
+def lasso_of(loaded: Loaded):
+    try:
+        return lasso_in_link(loaded)
+    except AVShiftError:  # said above the map
+        return None
+
+
+def marked(loaded: Loaded, picture: Picture) -> tuple[Outline, ...]:
+    """The scenario that was looked at last, as a mark."""
+    row = row_of_scenario(loaded.analysis, state.value("scenario")) if state.value("scenario") else None
+    return () if row is None else (Outline("◎", (), (tuple(picture.xy[row].tolist()),), 0.0),)
+
+
+def open_clicked(loaded: Loaded, selection: Selection) -> None:
+    if selection.row is None:
+        return
+    scenario = scenario_of_row(loaded.analysis, selection.row)
+    if scenario is None:
+        st.info("This scenario has no id, so it cannot be replayed.", icon=":material/play_disabled:")
+        return
+    state.open_page("pages/scenario.py", scenario=scenario)
+
+
+def trust(loaded: Loaded, space: str, projection: Projection | None) -> None:
+    """How far the picture can be believed."""
+    d = loaded.analysis.space.X.shape[1]
+    text = f"Regions, scores and neighbours are measured in {count(d, 'dimension')}; a map is only a picture of them."
+    if projection is not None and space != "pca34":
+        faith = projection.umap_faith if space == "umap" else projection.pca_faith
+        text += (f" Of a scenario's {faith.k} nearest neighbours this one keeps {100 * faith.kept:.0f} % beside it "
+                 f"(trustworthiness {faith.trustworthiness:.2f}, continuity {faith.continuity:.2f}, of at most 1).")
+    if space == "umap":
+        text += " Distances between groups, their sizes and empty spaces mean nothing on UMAP: compare PCA."
+    st.caption(text, help="Trustworthiness: neighbours on the map are neighbours in the space. Continuity: neighbours "
+               "in the space are neighbours on the map. Measured on a sample of up to 2,000 scenarios. UMAP is made of "
+               "the first 30 principal components, with a fixed seed: the same scenarios give the same map.")
+
+
+map_page(frame("Latent map"))

@@ -1,0 +1,176 @@
+"""Regions: where P and Q differ, what sets these places apart, and scenes from them."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from avshift_core.plots.profiles import profile_alt, profile_figure
+from avshift_core.shift.gate import GLOBAL_SHIFT, LOCALIZE
+from avshift_core.shift.profile import as_table, telling
+from avshift_core.shift.regions import DescribedRegions, RegionFacts, in_no_region, region_scenarios, region_table
+from pages.common import parts, state
+from pages.common.cached import Loaded
+from pages.common.described import regions_of
+from pages.common.exports import chart, downloads
+from pages.common.frame import Desk, comparison_or_stop, frame, metric_of
+from pages.common.scenes import scene_legend, scene_row
+from pages.common.tables import choose_row
+from pages.common.text import count, escape, percent
+
+HELP = {
+    "Region": "R1 to RK in order of evidence. Some drives chose them, others confirmed them.",
+    "Name": "Proposed from the attributes that set the region apart. It describes most of its scenarios and proves "
+    "nothing; the profile below has the intervals.",
+    "Share of P": "p_k: share of P's scenarios that lie in the region, on drives that did not choose it; 95 % interval "
+    "by drive.",
+    "Share of Q": "q_k: the same of Q.",
+    "Q / P": "q_k / p_k: above 1 there is more of it in Q; 95 % interval by drive.",
+    "Weight": "What a scenario of P counts there: q_k / p_k, at most the clip B.",
+    "Moves the rate": "Contribution to the difference between calibrated and observed rate of the chosen metric, in "
+    "percentage points, with its 95 % interval. All regions and what lies elsewhere add up to that difference.",
+    "Adjusted p": "Of the confirming drives, adjusted for the number of regions (Benjamini-Hochberg).",
+    "Effect": "Absolute log-odds of the classifier's mean score there: 0 none, 1.1 three to one, 2.2 nine to one.",
+    "Scenarios P, Q": "All scenarios in the region.",
+    "Drives": "Drives with a scenario there.",
+}
+
+
+def regions(desk: Desk) -> None:
+    loaded = comparison_or_stop(desk)
+    analysis = loaded.analysis
+    described = regions_of(loaded)
+    parts.verdict_badges(analysis)
+    st.markdown(f"### {conclusion(loaded, described)}")
+    paper_caption(loaded)
+    if not described.regions:
+        no_regions(loaded, described)
+    else:
+        table(desk, loaded, described)
+    violations(desk, loaded, described)
+
+
+def conclusion(loaded: Loaded, described: DescribedRegions) -> str:
+    analysis = loaded.analysis
+    if analysis.local is None:
+        return "Q differs from P nearly everywhere: no regions were looked for." \
+            if analysis.verdict.name == GLOBAL_SHIFT else "No shift to locate: P and Q met the same traffic."
+    if not described.regions:
+        return "No place was found where Q differs from P that other drives confirm."
+    names = [escape(f.name) for f in described.regions]
+    shown = "; ".join(names[:2]) + (f"; and {count(len(names) - 2, 'other')}" if len(names) > 2 else "")
+    return f"Q differs from P in {count(len(names), 'region')}: {shown}."
+
+
+def paper_caption(loaded: Loaded) -> None:
+    analysis = loaded.analysis
+    if analysis.local is None:
+        return
+    p, q = in_no_region(analysis)
+    paper = analysis.local_paper
+    text = f"{percent(1 - p)} of P and {percent(1 - q)} of Q lie in the regions."
+    if paper is not None:
+        text += (f" The paper's own procedure finds {count(paper.n_regions, 'region')} here: balls around single "
+                 "scenarios, which are smaller, and tested as if scenarios of a drive were independent, which finds "
+                 "regions also where there are none.")
+    if analysis.config.force_localize and analysis.verdict.name != LOCALIZE:
+        text += " The verdict would have stopped here; the regions were looked for because you asked for it."
+    st.caption(text)
+
+
+def no_regions(loaded: Loaded, described: DescribedRegions) -> None:
+    """A stop is a result: why, and what next."""
+    parts.regions_text(loaded.analysis)
+    with st.container(horizontal=True):
+        state.link("pages/global_test.py", "How far apart are P and Q?", icon=":material/arrow_forward:")
+        state.link("pages/latent_map.py", "Look at the map", icon=":material/arrow_forward:")
+        if loaded.analysis.local is None:
+            st.button("Look for regions all the same", icon=":material/my_location:", on_click=state.go,
+                      kwargs={"force_localize": True},
+                      help="Runs the local test whatever the verdict says. Of a global shift it finds regions that "
+                      "are most of the space; without a shift it should find none.")
+    downloads({"regions": region_table(described, loaded.analysis, None, state.clip_value())}, loaded)
+
+
+def table(desk: Desk, loaded: Loaded, described: DescribedRegions) -> None:
+    metric, B = metric_of(loaded) if loaded.comparison.metrics else None, state.clip_value()
+    rows = region_table(described, loaded.analysis, metric, B)
+    shown = [row(r) for r in rows[~rows["violation"]].to_dict("records")]
+    chosen = choose_row("region", shown, help=HELP, alt="Regions with their shares of P and Q, names and evidence")
+    facts = described.regions[chosen]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        event = f"Metric: {escape(loaded.comparison.phrase(metric))}; weights at clip {B:g}." if metric else ""
+        st.caption(f"{event} Choose a row for its profile and scenes.", width="stretch")
+        downloads({
+            "regions": rows, f"scenarios_{facts.title}": region_scenarios(loaded.analysis, facts),
+            f"profile_{facts.title}": as_table(facts.differences),
+        }, loaded)
+    detail(desk, loaded, facts)
+
+
+def row(r: dict) -> dict[str, str]:
+    """A region as a row of the table."""
+    moves = "" if r["contribution"] != r["contribution"] else (
+        f"{100 * r['contribution']:+.2f} pp ({100 * r['contribution_lo']:+.2f} to {100 * r['contribution_hi']:+.2f})")
+    ratio = "P has none" if r["ratio"] != r["ratio"] else (
+        f"{r['ratio']:.2f} ({r['ratio_lo']:.2f} to {r['ratio_hi']:.2f})")
+    return {
+        "Region": r["region"], "Name": r["name"], "Share of P": share(r, "p_k"), "Share of Q": share(r, "q_k"),
+        "Q / P": ratio, "Weight": f"{r['weight']:.2f}", "Moves the rate": moves, "Adjusted p": f"{r['p_adj']:.1g}",
+        "Effect": f"{r['effect']:.2f}", "Scenarios P, Q": f"{r['n_P']:,}, {r['n_Q']:,}", "Drives": f"{r['drives']:,}",
+    }
+
+
+def share(r: dict, name: str) -> str:
+    return f"{100 * r[name]:.1f} % ({100 * r[f'{name}_lo']:.1f} to {100 * r[f'{name}_hi']:.1f})"
+
+
+def detail(desk: Desk, loaded: Loaded, facts: RegionFacts) -> None:
+    """Profile and scenes of one region."""
+    with st.container(border=True):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"**{facts.title}: {escape(facts.name)}**", width="stretch")
+            state.link("pages/latent_map.py", "Show on the map", icon=":material/scatter_plot:", colour="region",
+                       region=facts.region.k if facts.title[0] == "R" else None)
+        shown = telling(facts.differences)
+        if shown:
+            st.markdown("What sets it apart from all other scenarios", help="Difference of the means or shares over "
+                        "the standard deviation (pooled): 0.2 is small, 0.8 large. Bars are 95 % intervals by drive; "
+                        "triangles lie beyond the edge. It describes the region and tests nothing.")
+            chart(profile_figure(shown, inside="in the region", outside="elsewhere"), f"profile_{facts.title}",
+                  profile_alt(shown, facts.title), loaded)
+        else:
+            st.caption("The table has no attributes to describe it by.")
+        scenes(desk, loaded, facts)
+
+
+def scenes(desk: Desk, loaded: Loaded, facts: RegionFacts) -> None:
+    st.markdown("Scenes that stand for it", help="The scenario nearest to the region's centre in latent space, then "
+                "typical ones as different as possible; at most one a drive. Choose one to replay it.")
+    for name, cohort, rows in (("P", loaded.analysis.P, facts.scenes_P), ("Q", loaded.analysis.Q, facts.scenes_Q)):
+        st.markdown(f"**{name}** · {escape(cohort.name)}")
+        ids = [str(cohort.obs["scenario_id"].iloc[r]) for r in rows] if "scenario_id" in cohort.obs else []
+        scene_row(desk.corpus, ids, f"{facts.title}_{name}", empty=f"No scenario of {name} lies here.")
+    scene_legend()
+
+
+def violations(desk: Desk, loaded: Loaded, described: DescribedRegions) -> None:
+    """Places where Q has scenarios and P next to none: listed, never weighted."""
+    if loaded.analysis.local is None:
+        return
+    st.markdown("#### Overlap violations", help="Places where Q is significantly present and P has next to nothing. "
+                "No weight can make P speak for them: they are listed and left uncorrected.")
+    if not described.violations:
+        st.caption("None: wherever Q has a noticeable share of its scenarios, P has some too.")
+        return
+    total = sum(f.q.mu for f in described.violations)
+    st.markdown(f"**{percent(total)}** of Q lies where P has next to nothing, and stays uncorrected. Collect such "
+                "scenarios in P, or narrow Q.")
+    rows = region_table(described, loaded.analysis, None, state.clip_value())
+    shown = [row(r) for r in rows[rows["violation"]].to_dict("records")]
+    left_out = ("Weight", "Moves the rate")
+    chosen = choose_row("bare", [{k: v for k, v in r.items() if k not in left_out} for r in shown], help=HELP,
+                        alt="Places where P has next to no scenarios")
+    detail(desk, loaded, described.violations[chosen])
+
+
+regions(frame("Regions"))

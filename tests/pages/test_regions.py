@@ -1,0 +1,80 @@
+"""Regions in every verdict, with and without states, and what a reader sees after one move."""
+
+import pytest
+
+from avshift_core.shift.regions import describe_regions
+from tests.pages.conftest import case_link, fleet_link, run_through, words
+from tests.pages.test_overview import analysis_of
+
+PAGE = "pages/regions.py"
+
+
+def plain(page) -> str:
+    return words(page).replace("\\", "")
+
+
+def table(page, place=0):
+    return page.dataframe[place].value
+
+
+def test_regions_are_named_counted_and_compared_with_the_paper(open_page, home):
+    page = open_page(PAGE, case_link("localized", metric="ell"))
+    analysis = analysis_of(home, page)
+    described = describe_regions(analysis)
+    assert f"Q differs from P in {len(described.regions)} region" in plain(page)
+    assert described.regions[0].name in plain(page)
+    assert f"finds {analysis.local_paper.n_regions:,} region" in plain(page)
+    shown = table(page)
+    assert shown["Name"].tolist() == [f.name for f in described.regions]
+    first = described.regions[0]
+    assert shown.loc[0, "Share of P"] == (
+        f"{100 * first.p.mu:.1f} % ({100 * first.p.lo:.1f} to {100 * first.p.hi:.1f})")
+    assert shown.loc[0, "Weight"] == f"{first.weight(10.0):.2f}"
+    assert "What sets it apart from all other scenarios" in plain(page)
+    assert "None: wherever Q has a noticeable share" in plain(page)
+
+
+def test_the_table_follows_clip_and_metric(open_page):
+    at = {B: table(open_page(PAGE, case_link("localized", metric="ell", B=B))) for B in (10, 1)}
+    assert at[1].loc[0, "Weight"] == "1.00" != at[10].loc[0, "Weight"]
+    assert at[1].loc[0, "Moves the rate"] != at[10].loc[0, "Moves the rate"]
+    other = open_page(PAGE, case_link("localized", metric="ttc_min_s<3"))
+    assert "Metric: Time to collision below 3 s; weights at clip 10." in plain(other)
+    assert table(other).loc[0, "Moves the rate"] != at[10].loc[0, "Moves the rate"]
+
+
+@pytest.mark.parametrize(("case", "sentence"), [
+    ("none", "No shift to locate"), ("global", "Q differs from P nearly everywhere"),
+])
+def test_a_stop_is_a_result_with_a_way_on(open_page, case, sentence):
+    page = open_page(PAGE, case_link(case))
+    assert sentence in plain(page) and "Localization stopped on purpose" in plain(page) and "Next step" in plain(page)
+    assert not page.dataframe
+    next(b for b in page.button if b.label == "Look for regions all the same").click()
+    run_through(page)
+    assert page.query_params["force_localize"] == "1"
+    assert "because you asked for it" in plain(page) and "Localization stopped" not in plain(page)
+
+
+def test_without_states_there_are_no_pictures_but_links(open_page):
+    page = open_page(PAGE, case_link("localized"))
+    assert "No pictures: " in plain(page)
+    links = [link.proto for link in page.get("page_link") if "scenario=" in link.proto.query_string]
+    assert 6 <= len(links) <= 12 and all("corpus=Cases" in link.query_string for link in links)
+
+
+@pytest.mark.parametrize("region", ["99", "0", "-1", "<b>", "1e99"])
+def test_a_region_that_is_not_there_falls_back_to_the_first(open_page, region):
+    page = open_page(PAGE, case_link("localized", region=region))
+    assert "**R1: " in plain(page)
+
+
+def test_the_fleet_shows_its_work_zones_and_its_scenes(open_page, home):
+    """Week 13 has a work zone, twelve times as much of it as other weeks: the name of the strongest region says so."""
+    page = open_page(PAGE, fleet_link(P="period=2026-W10|2026-W11", Q="period=2026-W13"))
+    described = describe_regions(analysis_of(home, page))
+    name = described.regions[0].name
+    assert "in work zones" in name and name.endswith(("x in Q", "only in Q")) and name in plain(page)
+    assert "No pictures" not in plain(page)
+    pictures = [c for c in page.get("plotly_chart") if "scene_" in str(c.proto.id)]
+    assert 4 <= len(pictures) <= 12
