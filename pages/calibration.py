@@ -67,25 +67,28 @@ def calibration(loaded: Loaded) -> None:
                         "withholds the calibrated number.")
             parts.trust_list(checks, analysis.config, B)
     with st.container(border=True):
-        column, groups = categories(loaded, found)
+        column, groups = categories(loaded, found, headline)
     with st.container(border=True):
         st.markdown("**Every estimator in numbers**", help=f"Rates in the traffic of Q at clip {B:g}, with "
                     f"{analysis.config.level:.0%} intervals by drive.")
         parts.estimator_table(found, headline)
-    tables = {
+    downloads({
         "estimates": estimates_table(found), "clip_sweep": sweep_table(swept),
         "contributions": contribution_table(steps, found),
         "weights": weight_table(histogram_of(loaded, name), weights), "balance": as_table(differences),
-    }
-    if groups:
-        tables[f"by_{column}"] = category_table(groups, column, found)
-    downloads(tables, loaded)
+        **({f"by_{column}": category_table(groups, column, found)} if groups else {}),
+    }, loaded)
 
 
 def in_words(sentence: str, loaded: Loaded, found: Calibration) -> str:
     """A sentence of the engine with the metric and the estimators as people call them."""
     sentence = re.sub(rf"\b({'|'.join(ESTIMATORS)})\b", lambda m: f"“{LABELS[m[0]]}”", sentence)
     return sentence.replace(found.metric, f"“{loaded.comparison.phrase(found.metric)}”")
+
+
+def withheld(headline: str | None) -> str:
+    """A badge on what shows a withheld number for inspection."""
+    return "" if headline else " :red-badge[withheld]"
 
 
 def key_numbers(loaded: Loaded, found: Calibration, headline: str | None) -> None:
@@ -119,26 +122,33 @@ def key_numbers(loaded: Loaded, found: Calibration, headline: str | None) -> Non
 
 
 def estimates(loaded: Loaded, found: Calibration, headline: str | None) -> None:
-    withheld = "" if headline else " :red-badge[withheld]"
-    st.markdown(f"**By every estimator at clip {found.B:g}**{withheld}", help="Dots are estimates, bars their "
-                "intervals; the large diamond is the headline. When it is withheld, open dots are for inspection only.")
+    st.markdown(
+        f"**By every estimator at clip {found.B:g}**{withheld(headline)}",
+        help="Dots are estimates, bars their intervals; the large diamond is the headline. When it is withheld, open "
+        "dots are for inspection only.",
+    )
     told = ", ".join(f"{LABELS[k]} {e.mu:.2%}" for k, e in found.estimates().items() if e is not None)
     chart(metrics_figure(found, headline, height=440), "metrics", f"Rates at clip {found.B:g}: {told}", loaded)
 
 
 def clip_sweep(loaded: Loaded, swept: tuple[Calibration, ...], found: Calibration, headline: str | None) -> None:
-    st.markdown("**How much does the clip matter?**", help="A low clip keeps the estimate steady and near P; a high "
-                "one brings it to Q. Where the curve is flat, the choice does not matter. Below: the effective share "
-                "of P, and the share of Q that the clip loses.")
+    st.markdown(
+        f"**How much does the clip matter?**{withheld(headline)}",
+        help="A low clip keeps the estimate steady and near P; a high one brings it to Q. Where the curve is flat, the "
+        "choice does not matter. Below: the effective share of P, and the share of Q that the clip loses.",
+    )
     chart(sweep_figure(swept, found, headline, loaded.analysis.P.n), "sweep", "Every estimate over clips from "
           f"{swept[0].B:g} to {swept[-1].B:g}, clip {found.B:g} marked", loaded)
 
 
 def waterfall(loaded: Loaded, found: Calibration, headline: str | None):
     steps = contributions(loaded.analysis, found.metric, found.B)
-    st.markdown("**From P to Q, step by step**", help="Each region moves the rate by its change of mass times the "
-                "distance of its own rate from the mean; the steps add up exactly. Bars: intervals of each step by "
-                "drive. “Left over” is what the traffic does not explain.")
+    st.markdown(
+        f"**From P to Q, step by step**{withheld(headline)}",
+        help="Each region moves the rate by its change of mass times the distance of its own rate from the mean; the "
+        "steps add up exactly. Bars: intervals of each step by drive. “Left over” is what the traffic does not "
+        "explain.",
+    )
     told = ", ".join(f"{s.name} {100 * s.move.mu:+.2f}" for s in steps)
     chart(waterfall_figure(steps, found, headline), "waterfall", f"From {found.naive.mu:.2%} observed in P by {told} "
           f"points to {found.strata.mu:.2%} calibrated and {found.target.mu:.2%} observed in Q", loaded)
@@ -192,12 +202,14 @@ def balance(loaded: Loaded, weights):
     return found
 
 
-def categories(loaded: Loaded, found: Calibration):
+def categories(loaded: Loaded, found: Calibration, headline: str | None):
     """Rates by one attribute; the answer is its column and the groups."""
     columns = [column for column in BY if attributes_of(loaded).category(column) is not None]
-    st.markdown("**By category**", help="The same rates within each group: observed in P, calibrated to Q, observed in "
-                f"Q, with intervals by drive. Groups with fewer than {FEW_SCENARIOS} scenarios or {FEW_DRIVES} drives "
-                "have no number.")
+    st.markdown(
+        f"**By category**{withheld(headline)}",
+        help="The same rates within each group: observed in P, calibrated to Q, observed in Q, with intervals by "
+        f"drive. Groups with fewer than {FEW_SCENARIOS} scenarios or {FEW_DRIVES} drives have no number.",
+    )
     if not columns:
         st.info("These cohorts have no categories, only latents.", icon=":material/search_off:")
         return "", ()
@@ -207,7 +219,8 @@ def categories(loaded: Loaded, found: Calibration):
     except AVShiftError as error:
         st.error(escape(str(error)), icon=":material/error:")
         return column, ()
-    chart(category_figure(groups), "categories", f"Rates by {BY[column].lower()} in P, calibrated and in Q", loaded)
+    chart(category_figure(groups, headline is None), "categories", f"Rates by {BY[column].lower()} in P, calibrated "
+          "and in Q", loaded)
     show = lambda e: "too few" if e is None else f"{percent(e.mu)} ({span(e)})"  # noqa: E731
     with st.expander(f"The table by {BY[column].lower()}", icon=":material/table:"):
         st.dataframe(

@@ -64,9 +64,9 @@ def global_test(loaded: Loaded) -> None:
 def conclusion(loaded: Loaded) -> None:
     test, verdict = loaded.analysis.global_test, loaded.analysis.verdict
     parts.verdict_badges(loaded.analysis)
-    told = f"A classifier tells their scenarios apart in {test.acc:.1%} of cases; a coin would in 50%."
+    told = f"A classifier gives {test.acc:.1%} of the scenarios to the right cohort; a coin gives 50%."
     words = {
-        NO_SHIFT: f"P and Q cannot be told apart. {told}", LOCALIZE: f"P and Q differ moderately. {told}",
+        NO_SHIFT: f"P and Q could not be told apart. {told}", LOCALIZE: f"P and Q differ moderately. {told}",
         GLOBAL_SHIFT: f"P and Q differ strongly. {told}",
     }[verdict.name]
     st.markdown(f"### {words}")
@@ -89,7 +89,7 @@ def key_numbers(loaded: Loaded, roc: Roc) -> None:
         st.metric("Visible from", f"{test.detectable_gamma:.3f}", "in 4 of 5 comparisons", **QUIET,
                   help="A true advantage of this size would have been called a shift with probability 0.8, with as "
                   "many scenarios and drives as here.")
-        st.metric("Scenarios held out", f"{test.n_te:,}", f"worth {test.n_te / max(test.design_effect, 1e-9):,.0f}",
+        st.metric("Scenarios held out", f"{test.n_te:,}", f"worth {test.n_te / max(test.design_effect, 1):,.0f}",
                   **QUIET, help="Every scenario is held out once a repeat, in equal numbers of P and Q. In grey, how "
                   "many independent scenarios they are worth: number over design effect.")
         st.metric("p, classifier", f"{test.p_value:.3g}", f"floor {1 / (config.n_perm + 1):.3g}", **QUIET,
@@ -101,14 +101,21 @@ def key_numbers(loaded: Loaded, roc: Roc) -> None:
         st.metric("Alike within a drive", f"{test.icc:.1%}", "intraclass correlation", **QUIET,
                   help="Share of the latent variance that lies between drives. Above 0, scenarios of one drive are not "
                   "independent, and bounds that count scenarios are too tight.")
-        st.metric("Design effect", f"{test.design_effect:.1f}", "variance by drive", **QUIET,
-                  help="How many times larger the variance of the accuracy is than with independent scenarios.")
-        st.metric("Area under ROC", f"{roc.auc:.3f}", f"{roc.lo:.3f} to {roc.hi:.3f}", **QUIET,
+        same = test.var_test == 0  # a classifier that says the same of every scenario
+        st.metric("Design effect", "—" if same else f"{test.design_effect:.1f}", "the same answer everywhere" if same
+                  else "variance by drive", **QUIET, help="How many times larger the variance of the accuracy is than "
+                  "with independent scenarios.")
+        st.metric("Area under ROC", f"{roc.auc:.3f}", interval(roc), **QUIET,
                   help="Chance that a scenario of Q has a higher score than one of P, mean of the folds; 0.5 is a "
                   "coin. In grey its 95 % interval by drive.")
     if test.independence_assumed:
         st.warning("No drive ids: independence of the scenarios is assumed, and bounds are too tight if scenarios of a "
                    "drive are alike.", icon=":material/warning:")
+
+
+def interval(roc: Roc) -> str:
+    """In words; a classifier that says the same of every scenario has none."""
+    return f"{roc.lo:.3f} to {roc.hi:.3f}" if roc.lo == roc.lo else "the same score everywhere"
 
 
 def distance(loaded: Loaded, curves: Curves) -> None:
@@ -142,9 +149,9 @@ def discrimination(loaded: Loaded, curves: Curves) -> None:
     st.markdown("**How well do scores tell P from Q?** (ROC)", help="Every threshold of the score is a point: how much "
                 "of Q is found, and how much of P is taken for Q. On the diagonal the score says nothing. Mean over "
                 "the folds and repeats; 95 % interval by drive.")
-    chart(roc_figure(roc), "roc", f"ROC curve with area {roc.auc:.3f}, from {roc.lo:.3f} to {roc.hi:.3f}", loaded)
-    st.caption(f"Area under the curve {roc.auc:.3f}, from {roc.lo:.3f} to {roc.hi:.3f}: the chance that a scenario of "
-               "Q scores higher than one of P.")
+    chart(roc_figure(roc), "roc", f"ROC curve with area {roc.auc:.3f}, {interval(roc)}", loaded)
+    st.caption(f"Area under the curve {roc.auc:.3f} ({interval(roc)}): the chance that a scenario of Q scores higher "
+               "than one of P.")
 
 
 def honesty(loaded: Loaded, curves: Curves) -> None:
@@ -222,6 +229,11 @@ def sensitivity(loaded: Loaded) -> Sensitivity | None:
                    "any of them. It takes a few minutes for some thousand scenarios, longer for more, and goes on when "
                    "you leave this page.")
         return None
+    study_results(loaded, found)
+    return found
+
+
+def study_results(loaded: Loaded, found: Sensitivity) -> None:
     config = loaded.analysis.config
     chart(studies_figure(found, config), "studies", "Held-out accuracy by classifier family, class ratio, training "
           "size and capacity", loaded)
@@ -249,7 +261,6 @@ def sensitivity(loaded: Loaded) -> Sensitivity | None:
             column_config={k: st.column_config.NumberColumn(format="%.4f") for k in ("Accuracy", "Deviation",
                                                                                     "Advantage")},
         )
-    return found
 
 
 global_test(comparison_or_stop(frame("Global test")))

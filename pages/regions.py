@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import streamlit as st
 
+from avshift_core.plots import theme
 from avshift_core.plots.profiles import profile_alt, profile_figure
 from avshift_core.shift.gate import GLOBAL_SHIFT, LOCALIZE
 from avshift_core.shift.profile import as_table, telling
 from avshift_core.shift.regions import DescribedRegions, RegionFacts, in_no_region, region_scenarios, region_table
 from pages.common import parts, state
 from pages.common.cached import Loaded
-from pages.common.described import regions_of
+from pages.common.described import differences_of, regions_of
 from pages.common.exports import chart, downloads
 from pages.common.frame import Desk, comparison_or_stop, frame, metric_of
 from pages.common.scenes import scene_legend, scene_row
@@ -52,8 +53,9 @@ def regions(desk: Desk) -> None:
 def conclusion(loaded: Loaded, described: DescribedRegions) -> str:
     analysis = loaded.analysis
     if analysis.local is None:
-        return "Q differs from P nearly everywhere: no regions were looked for." \
-            if analysis.verdict.name == GLOBAL_SHIFT else "No shift to locate: P and Q met the same traffic."
+        if analysis.verdict.name == GLOBAL_SHIFT:
+            return "Q differs from P nearly everywhere: no regions were looked for."
+        return "No shift to locate: P and Q met the same traffic, as far as can be seen."
     if not described.regions:
         return "No place was found where Q differs from P that other drives confirm."
     names = [escape(f.name) for f in described.regions]
@@ -80,7 +82,8 @@ def paper_caption(loaded: Loaded) -> None:
 def no_regions(loaded: Loaded, described: DescribedRegions) -> None:
     """A stop is a result: why, and what next."""
     parts.regions_text(loaded.analysis)
-    with st.container(horizontal=True):
+    differences = differences_of(loaded)
+    with st.container(horizontal=True, vertical_alignment="center"):
         state.link("pages/global_test.py", "How far apart are P and Q?", icon=":material/arrow_forward:")
         state.link("pages/latent_map.py", "Look at the map", icon=":material/arrow_forward:")
         if loaded.analysis.local is None:
@@ -88,7 +91,17 @@ def no_regions(loaded: Loaded, described: DescribedRegions) -> None:
                       kwargs={"force_localize": True},
                       help="Runs the local test whatever the verdict says. Of a global shift it finds regions that "
                       "are most of the space; without a shift it should find none.")
-    downloads({"regions": region_table(described, loaded.analysis, None, state.clip_value())}, loaded)
+        downloads({"regions": region_table(described, loaded.analysis, None, state.clip_value()),
+                   "what_differs": as_table(differences)}, loaded)
+    shown = telling(differences)
+    if shown:
+        with st.container(border=True):
+            st.markdown("**What differs between P and Q as a whole**", help="Difference of the means or shares over "
+                        "the standard deviation (pooled): 0.2 is small, 0.8 large. Bars are 95 % intervals by drive, "
+                        "for each attribute by itself; grey where they reach 0. Columns that P and Q were chosen by "
+                        "are left out.")
+            chart(profile_figure(shown, inside="in Q", outside="in P", colors=(theme.Q, theme.P)), "what_differs",
+                  profile_alt(shown, "Q from P"), loaded)
 
 
 def table(desk: Desk, loaded: Loaded, described: DescribedRegions) -> None:

@@ -14,6 +14,7 @@ from avshift_core.scenario.measure.metrics import METRICS
 from avshift_core.scenario.playback import Playback, playback
 from avshift_core.scenario.schema import UNKNOWN
 from avshift_core.scenario.store.record import Record, read_latent
+from avshift_core.shift.attributes import TEXTS
 from avshift_core.shift.standing import Standing, random_scenario, region_examples, standing
 from avshift_core.words import readable
 from pages.common import state
@@ -29,9 +30,10 @@ ACTORS = {  # what is written beside the agent that the category is about
     "agent_cutting_in": "cuts in", "agent_lane_changing": "changes lane", "agent_parallel_driving": "drives alongside",
     "agent_wrong_way_driving": "wrong way", "agent_jaywalking": "crosses", "agent_backing_up": "backs up",
 }
+EXPOSURE = {"duration_s": "Duration", "distance_km": "Distance driven"}
 IDS = (("period", "Period"), ("area", "Area"), ("av_version", "AV version"), ("category", "Category"),
        ("drive_id", "Drive"), ("vehicle_id", "Vehicle"), ("route", "Route"), ("day", "Day"), ("hour", "Hour"),
-       ("source", "Source"), ("duration_s", "Duration, s"), ("rate_hz", "Rate of the log, Hz"))
+       ("source", "Source"), ("rate_hz", "Rate of the log, Hz"))
 
 
 def scenario_page(desk: Desk) -> None:
@@ -185,9 +187,10 @@ def key_numbers(loaded: Loaded, found: Record, place: Standing | None) -> None:
                 st.metric(f"Smallest {LABELS[name].lower()}", measured(found, name), border=True, height="stretch",
                           help=METRICS[name].text)
         if metric:
-            st.metric("Event", _event(loaded, found, metric), loaded.comparison.phrase(metric), delta_color="off",
-                      delta_arrow="off", border=True, height="stretch",
-                      help="Whether what is chosen as metric in the sidebar happened in this scenario.")
+            label = loaded.comparison.family(metric).label
+            st.metric(label, _event(loaded, found, metric), loaded.comparison.phrase(metric).removeprefix(label).strip()
+                      or None, delta_color="off", delta_arrow="off", border=True, height="stretch",
+                      help="Whether the event that is chosen as metric in the sidebar happened in this scenario.")
         if place is not None and place.h is not None:
             st.metric("Looks like Q", f"{place.h:.2f}", border=True, height="stretch",
                       help="Held-out posterior h of the classifier: 0 is certainly P, 1 certainly Q. It was made by a "
@@ -229,9 +232,9 @@ def _event(loaded: Loaded, found: Record, metric: str) -> str:
 
 def facts(found: Record) -> None:
     with st.grid(3, min_column_width=300):
-        st.table([{"Metric": LABELS.get(name, readable(name)), "Value": measured(found, name)}
+        st.table([{"Metric": {**LABELS, **EXPOSURE}.get(name, readable(name)), "Value": measured(found, name)}
                   for name in found.metrics], hide_index=True, border="horizontal", alt="Metrics of the scenario")
-        st.table([{"Attribute": ATTRIBUTES[name].text, "Value": _attribute(name, found.values[name])}
+        st.table([{"Attribute": TEXTS.get(name, (ATTRIBUTES[name].text,))[0], "Value": _attribute(name, found.values[name])}
                   for name in ATTRIBUTES if name in found.values and name not in ("actor", "actor_id")],
                  hide_index=True, border="horizontal", alt="Attributes of the scenario")
         st.table([{"From": label, "Value": escape(_number(found.values[name]))} for name, label in IDS

@@ -73,7 +73,7 @@ def test_exact_weights_speak_for_the_target_at_another_rate():
 
 @pytest.mark.parametrize("rate", [0.0, 1.0, -0.1, 2.0])
 def test_an_event_rate_that_is_none(rate):
-    with pytest.raises(ConfigError, match="event_rate is .* between 0 and 1"):
+    with pytest.raises(ConfigError, match=r"event_rate is .* between 0 and 1"):
         manifold_case(300, 20, event_rate=rate)
 
 

@@ -78,7 +78,7 @@ def repeats_figure(test: GlobalTest) -> go.Figure:
         hovertemplate="repeat %{x}: accuracy %{y:.4f}, advantage %{customdata:.4f}<extra></extra>",
     )
     ends = min(0.5, *values, test.acc - test.se), max(0.5, *values, test.acc + test.se)
-    room = 0.12 * max(ends[1] - ends[0], 0.01)
+    room = max(0.12 * (ends[1] - ends[0]), 0.01)
     low, high = ends[0] - room, ends[1] + room
     figure.add_scatter(x=[None], y=[None], yaxis="y2", showlegend=False)
     theme.base_figure(figure, 280)
@@ -139,7 +139,7 @@ def permutation_figure(test: GlobalTest) -> go.Figure:
     )
     theme.base_figure(figure, 280, top=20)
     ends = min(float(test.null.min()), test.statistic), max(float(test.null.max()), test.statistic)
-    room = 0.05 * (ends[1] - ends[0])
+    room = max(0.05 * (ends[1] - ends[0]), 0.5)
     figure.update_xaxes(title="(Area under the ROC curve − ½) over its error by drive",
                         range=[ends[0] - room, ends[1] + room])
     figure.update_yaxes(title="Permutations")
@@ -159,7 +159,8 @@ def variance_figure(split: VarianceSplit) -> go.Figure:
         hovertemplate="%{y}: %{x:.1%}, standard deviation %{customdata:.4f}<extra></extra>",
     ))
     theme.base_figure(figure, 210, top=16)
-    figure.update_xaxes(range=[0, 1.08 * max(parts) / total], tickformat=".0%", showgrid=False, nticks=5,
+    far = 1.08 * max(parts) / total if split.total > 0 else 1
+    figure.update_xaxes(range=[0, far], tickformat=".0%", showgrid=False, nticks=5,
                         title="Share of the variance of the accuracy")
     figure.update_yaxes(categoryorder="array", categoryarray=labels[::-1], showgrid=False)
     figure.update_layout(showlegend=False, bargap=0.35)

@@ -61,13 +61,19 @@ def waterfall_figure(
     }, height, top=20)
 
 
-def category_figure(groups: Sequence[GroupRate]) -> go.Figure:
-    """Rates of every level of an attribute in P, calibrated and in Q; levels with too little have none."""
+def category_figure(groups: Sequence[GroupRate], withheld: bool = False) -> go.Figure:
+    """Rates of every level of an attribute in P, calibrated and in Q; levels with too little have none.
+
+    Args:
+        withheld: whether the calibrated rates are for inspection only, and then open and grey.
+    """
     labels = [_label(g) for g in groups]
     traces = []
     for field, (name, color, symbol, shift) in RATES.items():
         rows = [i for i, g in enumerate(groups) if getattr(g, field) is not None]
         values: list[Estimate] = [getattr(groups[i], field) for i in rows]
+        if withheld and field == "calibrated":
+            color, symbol = theme.NEUTRAL, f"{symbol}-open"
         traces.append({
             "type": "scatter", "x": [e.mu for e in values], "y": [len(groups) - 1 - i + shift for i in rows],
             "mode": "markers", "name": name, "marker": {"color": color, "size": 8, "symbol": symbol},

@@ -47,18 +47,23 @@ def weights_figure(histogram: WeightHistogram, B: float) -> go.Figure:
 
 
 def sweep_figure(swept: Sequence[Calibration], chosen: Calibration, headline: str | None, n_P: int) -> go.Figure:
-    """Every estimate over the clips with the chosen clip marked; below, the data it leaves and the mass it loses."""
+    """Every estimate over the clips with the chosen clip marked; below, the data it leaves and the mass it loses.
+
+    Args:
+        headline: the estimator with the band; None when it is withheld at the chosen clip, and then it is grey.
+    """
     clips, main = [c.B for c in swept], headline or HEADLINE
-    traces = [_band(clips, [getattr(c, main) for c in swept])]
+    traces = [_band(clips, [getattr(c, main) for c in swept], BAND if headline else theme.FAINT)]
     for name, color, dash in (("naive", theme.P, "solid"), ("target", theme.Q, "dash")):
         traces.append({
             "type": "scatter", "x": [clips[0], clips[-1]], "y": [getattr(chosen, name).mu] * 2, "mode": "lines",
             "name": LABELS[name], "line": {"color": color, "width": 2, "dash": dash},
             "hovertemplate": f"{LABELS[name]}: %{{y:.2%}}<extra></extra>",
         })
-    traces += [_line(clips, [getattr(c, name).mu for c in swept], name, name == main)
+    color = theme.HEADLINE if headline else theme.NEUTRAL
+    traces += [_line(clips, [getattr(c, name).mu for c in swept], name, color if name == main else None)
                for name in SWEPT if getattr(swept[0], name) is not None]
-    traces.append(_mark(chosen, main))
+    traces.append(_mark(chosen, main, color))
     notes, at = [], len(clips) // 4
     for name, values, dash in (("effective share of P", [c.ess / n_P for c in swept], "solid"),
                                ("share of Q lost to the clip", [c.clipped_mass for c in swept], "dash")):
@@ -78,16 +83,17 @@ def sweep_figure(swept: Sequence[Calibration], chosen: Calibration, headline: st
     }, 470, top=92)
 
 
-def _band(clips, estimates) -> dict:
+def _band(clips, estimates, fill: str) -> dict:
     return {
         "type": "scatter", "x": [*clips, *clips[::-1]],
         "y": [*(e.hi for e in estimates), *(e.lo for e in estimates[::-1])], "mode": "lines", "name": "interval",
-        "fill": "toself", "fillcolor": BAND, "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False,
+        "fill": "toself", "fillcolor": fill, "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False,
     }
 
 
-def _line(clips, values, name: str, main: bool) -> dict:
-    color, (dash, symbol) = theme.HEADLINE if main else theme.NEUTRAL, SWEPT[name]
+def _line(clips, values, name: str, main: str | None) -> dict:
+    """main: the colour of the main line, None for the others."""
+    color, (dash, symbol) = main or theme.NEUTRAL, SWEPT[name]
     return {
         "type": "scatter", "x": clips, "y": values, "name": LABELS[name], "mode": "lines+markers",
         "line": {"color": color, "width": 3 if main else 1.2, "dash": dash},
@@ -96,13 +102,13 @@ def _line(clips, values, name: str, main: bool) -> dict:
     }
 
 
-def _mark(chosen: Calibration, main: str) -> dict:
+def _mark(chosen: Calibration, main: str, color: str) -> dict:
     """The estimate at the chosen clip."""
     estimate = getattr(chosen, main)
     return {
         "type": "scatter", "x": [chosen.B], "y": [estimate.mu], "mode": "markers", "showlegend": False,
-        "name": f"clip {chosen.B:g}", "error_y": theme.whiskers([estimate], theme.HEADLINE, width=6),
-        "marker": {"symbol": "diamond", "size": 16, "color": theme.HEADLINE,
+        "name": f"clip {chosen.B:g}", "error_y": theme.whiskers([estimate], color, width=6),
+        "marker": {"symbol": "diamond", "size": 16, "color": color,
                    "line": {"color": theme.NEUTRAL, "width": 2}},
         "hovertemplate": f"clip {chosen.B:g}: {estimate.mu:.2%}, from {estimate.lo:.2%} to {estimate.hi:.2%}"
         "<extra></extra>",

@@ -139,7 +139,8 @@ def score_histogram(logit_P, logit_Q, bins: int = SCORE_BINS) -> Scores:
     """Share of each cohort by score, in bins of equal width over the scores there are."""
     h_P, h_Q = sigmoid(logit_P), sigmoid(logit_Q)
     low, high = min(h_P.min(), h_Q.min()), max(h_P.max(), h_Q.max())
-    edges = np.linspace(low, high if high > low else low + 1e-6, bins + 1)
+    room = 0.0 if high - low > NARROWEST else NARROWEST  # scores that hardly differ keep a readable axis
+    edges = np.linspace(low - room, high + room, bins + 1)
     return Scores(edges, *(np.histogram(h, edges)[0] / len(h) for h in (h_P, h_Q)))
 
 

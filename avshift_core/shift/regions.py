@@ -66,9 +66,22 @@ class DescribedRegions:
 
 
 def pooled_attributes(analysis: Analysis) -> Attributes:
-    """The attributes of P's rows and then Q's, as in `analysis.space.X`."""
-    common = [column for column in analysis.P.obs.columns if column in analysis.Q.obs.columns]
-    return read_attributes(pd.concat([analysis.P.obs[common], analysis.Q.obs[common]], ignore_index=True))
+    """The attributes of P's rows and then Q's, as in `analysis.space.X`.
+
+    Columns with one value in P and one in Q are what the cohorts were chosen by: they say how a region leans, not what
+    it is, and are left out.
+    """
+    P, Q = analysis.P.obs, analysis.Q.obs
+    common = [column for column in P.columns if column in Q.columns]
+    chosen_by = [str(column) for column in common if _constant(P[column]) and _constant(Q[column])]
+    return read_attributes(pd.concat([P[common], Q[common]], ignore_index=True), chosen_by)
+
+
+def _constant(values: pd.Series | pd.DataFrame) -> bool:
+    try:
+        return values.ndim == 1 and bool((values == values.iloc[0]).all())
+    except (TypeError, ValueError):  # lists and the like: read_attributes deals with them
+        return False
 
 
 def describe_regions(analysis: Analysis, attributes: Attributes | None = None) -> DescribedRegions:

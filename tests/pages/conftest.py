@@ -2,6 +2,7 @@
 
 import os
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +10,15 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from avshift_core.jobs.work import demo_corpus_steps
+from avshift_core.encoder.encode import encode_steps
+from avshift_core.encoder.weights import load_model
+from avshift_core.jobs.work import DEMO_SCENARIOS, demo_corpus_steps
 from avshift_core.latent.benchmark import METRIC, line_case
+from avshift_core.parallel import in_order
 from avshift_core.progress import finish
 from avshift_core.scenario.schema import ID_FIELDS, UNKNOWN
+from avshift_core.scenario.simulate.demo import make_block
+from avshift_core.scenario.simulate.fleet import FleetConfig, blocks
 from avshift_core.scenario.store.writer import create_or_open
 from avshift_core.workspace import HOME, Workspace
 from tests.pages.browsing import Visit, browser
@@ -58,6 +64,21 @@ def home(tmp_path_factory):
     workspace.corpora.update(lambda old: {**old, "Cases": cases})
     yield workspace
     os.environ.pop(HOME) if before is None else os.environ.__setitem__(HOME, before)
+
+
+@pytest.fixture(scope="session")
+def weeks(home):
+    """Two weeks of the demo as they are there, in a corpus of their own: regions are found between them."""
+    url, config = str(home.folder.parent / "weeks"), FleetConfig(DEMO_SCENARIOS, 0)
+    wanted = [b for b in blocks(config) if config.cells[b.cell] in (("harbor", "2026-W11"), ("harbor", "2026-W12"))]
+    with create_or_open(url) as writer:
+        for block, made in zip(wanted, in_order(partial(make_block, config), wanted), strict=True):
+            for part in made.measured:
+                writer.add(part.batch, part.attributes, part.metrics, source=block.key, label="demo fleet")
+    finish(encode_steps(url, load_model(), views=["full"]))
+    home.corpora.update(lambda old: {**old, "Two weeks": url})
+    return {"corpus": "Two weeks", "P": "period=2026-W11,area=harbor", "Q": "period=2026-W12,area=harbor",
+            "metric": "discomfort"}
 
 
 def case_link(case: str, **more) -> dict[str, str]:

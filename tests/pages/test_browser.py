@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from avshift_core.scenario.store.corpus import open_corpus
 from avshift_core.shift.gate import TITLES
 from pages.common.frame import PAGES
 from tests.pages.browsing import PATIENCE, Visit
@@ -39,12 +40,12 @@ def test_the_first_page_of_a_cold_server_needs_neither_torch_nor_umap(visit, das
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("title", PATHS)
-def test_every_page_opens_by_its_link_and_is_photographed(visit, title, scheme, home):
-    link = fleet_link(metric="discomfort")
+def test_every_page_opens_by_its_link_and_is_photographed(visit, title, scheme, home, weeks):
+    link = dict(weeks)
     if title == "Scenario":
-        corpus = _fleet(home)
-        link["scenario"] = corpus.table(link["Q"] + ",category=agent_cutting_in", columns=["scenario_id"])[
-            "scenario_id"].iloc[0]
+        rows = open_corpus(home.corpora.read()["Two weeks"]).table(link["Q"] + ",category=agent_cutting_in",
+                                                                   columns=["scenario_id"])
+        link["scenario"] = rows["scenario_id"].iloc[0]
     one = visit(PATHS[title], link, scheme=scheme)
     expect(one.page.get_by_test_id("stMain").get_by_text(SEEN[title]).first).to_be_visible(timeout=PATIENCE)
     one.settle()
@@ -55,8 +56,8 @@ def test_every_page_opens_by_its_link_and_is_photographed(visit, title, scheme, 
 
 
 @pytest.mark.parametrize("title", PATHS)
-def test_nothing_is_cut_off_on_a_small_screen(visit, title):
-    one = visit(PATHS[title], fleet_link(), width=1024)
+def test_nothing_is_cut_off_on_a_small_screen(visit, title, weeks):
+    one = visit(PATHS[title], weeks, width=1024)
     expect(one.page.get_by_test_id("stMain").get_by_text(SEEN[title]).first).to_be_visible(timeout=PATIENCE)
     one.settle()
     main = one.page.get_by_test_id("stMain")
@@ -129,8 +130,3 @@ def test_a_reload_loses_nothing(visit):
     one.page.reload()
     expect(one.metric("Advantage")).to_be_visible(timeout=PATIENCE)
 
-
-def _fleet(home):
-    from avshift_core.scenario.store.corpus import open_corpus
-
-    return open_corpus(home.demo)

@@ -45,7 +45,8 @@ def test_the_papers_cases_stand_beside_ours(open_page, cases):
     page = open_page("pages/lab.py", LINE)
     assert "All three verdicts are right." in words(page)
     paper, here = (table(page, f"One kind more frequent: {which}") for which in ("paper", "here"))
-    assert (paper["Accuracy"], paper["Rate observed in P"], paper["Rate observed in Q"]) == ("0.531", "0.3466", "0.4097")
+    assert (paper["Accuracy"], paper["Rate observed in P"]) == ("0.531", "0.3466")
+    assert paper["Rate observed in Q"] == "0.4097"
     assert paper["Calibrated, regions as in the paper"] == "0.3915"  # the text below fig:syn_local_diff
     run = cases.run("localized")
     assert here["Accuracy"] == f"**{run.analysis.global_test.acc:.3f}**"

@@ -50,7 +50,8 @@ GROUPS = (
 STUDIES = Sensitivity(
     tuple(Row(study, setting, 0.55, 0.01, 0.05, 3, (0.54, 0.55, 0.56)) for study, setting in (
         *((FAMILY, f) for f in FAMILIES), (RATIO, "1:10 natural"), (RATIO, "1:10 balanced"),
-        (SIZE, "100 a class"), (SIZE, "1,250 a class (all there are; 2,000 asked)"), *((CAPACITY, c) for c in CAPACITIES),
+        (SIZE, "100 a class"), (SIZE, "1,250 a class (all there are; 2,000 asked)"),
+        *((CAPACITY, c) for c in CAPACITIES),
     )),
     (Width(250, 0.06, 0.05), Width(500, 0.04, 0.035)),
 )
@@ -116,7 +117,7 @@ def test_repeats_show_accuracy_and_advantage_on_one_scale(parts, figures):
 
 
 def test_bounds_are_drawn_from_their_lower_to_their_upper_end(parts, figures):
-    a, *_, curves = parts
+    curves = parts[-1]
     for bound in curves.bounds:
         t = trace(figures["bounds"], BOUND_NAMES[bound.name])
         assert ends(t)[0] == pytest.approx((bound.gamma_lcb, bound.gamma_ucb))
@@ -208,8 +209,7 @@ def test_the_waterfall_leads_from_p_to_q_without_a_gap(parts, figures):
 def test_categories_with_too_little_have_no_dot(figures):
     by_name = {t.name: t for t in figures["categories"].data}
     assert len(by_name["Observed in P"].x) == 1 and len(by_name["Observed in Q"].x) == 2
-    assert figures["categories"].layout.yaxis.ticktext == ("&lt;b&gt;rare&lt;/b&gt; (too few)", "Agent cuts in (too few)")[
-        :1] + ("Agent cuts in",)
+    assert figures["categories"].layout.yaxis.ticktext == ("&lt;b&gt;rare&lt;/b&gt; (too few)", "Agent cuts in")
     assert by_name["Calibrated to Q"].marker.symbol != by_name["Observed in P"].marker.symbol
 
 
@@ -236,3 +236,27 @@ def test_a_comparison_without_regions_has_one_step(parts):
     figure = waterfall_figure(steps, c, "strata")
     assert [t.name for t in figure.data if t.type == "bar"] == ["Else-<br>where", LEFT_OVER]
     assert np.isclose(figure.data[0].y[0], c.traffic.mu)
+
+
+def test_a_classifier_that_says_the_same_of_everything_can_be_drawn(parts):
+    a, *_ = parts
+    zero = np.zeros(a.P.n)
+    test = replace(a.global_test, acc=0.5, acc_repeats=np.full(2, 0.5), se=0.0, var_test=0.0, var_training=0.0, auc=0.5,
+                   statistic=0.0, p_value=1.0, null=np.zeros(19), logit_P=zero, logit_Q=zero, design_effect=0.0)
+    same = replace(a, global_test=test)
+    curves = held_out_curves(same)
+    assert np.isnan(curves.roc.lo) and curves.scores.P.sum() == pytest.approx(1)
+    for figure in (repeats_figure(test), permutation_figure(test), variance_figure(variance_split(test))):
+        axis = figure.layout.xaxis.range
+        assert axis[1] - axis[0] >= 1
+    low, high = repeats_figure(test).layout.yaxis.range
+    assert high - low >= 0.02
+    assert curves.scores.edges[-1] - curves.scores.edges[0] >= 0.04
+
+
+def test_a_withheld_number_is_grey_everywhere(parts):
+    a, swept, c, *_ = parts
+    shown = trace(sweep_figure(swept, c, None, a.P.n), LABELS["strata"])
+    assert shown.line.color == theme.NEUTRAL
+    calibrated = trace(category_figure(GROUPS, withheld=True), "Calibrated to Q")
+    assert (calibrated.marker.color, calibrated.marker.symbol) == (theme.NEUTRAL, "diamond-open")

@@ -29,7 +29,8 @@ def compared(line_analysis):
     rng = np.random.default_rng(0)
     table = pd.DataFrame({
         "category": np.array(CATEGORIES)[np.arange(n) % 13],
-        "speed": np.where(np.arange(n) % 10, rng.normal(size=n), np.nan), "av_version": "v1", "weather <b>": np.where(rng.random(n) < 0.3, "rain", "dry")})
+        "speed": np.where(np.arange(n) % 10, rng.normal(size=n), np.nan), "av_version": "v1",
+        "weather <b>": np.where(rng.random(n) < 0.3, "rain", "dry")})
     comparison = SimpleNamespace(analysis=line_analysis, metrics=line_analysis.metrics, phrase=lambda metric: "Brake")
     return comparison, read_attributes(table)
 

@@ -1,5 +1,7 @@
 """Regions described: masses with intervals, names, scenes; and scenarios that stand for others."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +12,7 @@ from avshift_core.shift.regions import (
     describe_regions,
     in_no_region,
     mass,
+    pooled_attributes,
     ratio_of,
     region_scenarios,
     region_table,
@@ -54,6 +57,14 @@ def test_the_table_has_weights_at_the_clip_and_contributions(line_analysis, desc
     assert region_table(described, line_analysis, None, 1.2)["contribution"].isna().all()
 
 
+def test_what_the_cohorts_were_chosen_by_is_no_attribute_of_a_region(line_analysis):
+    P, Q = line_analysis.P, line_analysis.Q
+    extra = {"kind": ["a", "b"] * (P.n // 2), "lists": [[1]] * P.n}
+    analysis = replace(line_analysis, P=replace(P, obs=pd.DataFrame({"area": "harbor", **extra}, index=range(P.n))),
+                       Q=replace(Q, obs=pd.DataFrame({"area": "old_town", **extra}, index=range(Q.n))))
+    assert [a.column for a in pooled_attributes(analysis).categories] == ["kind"]
+
+
 def test_scenarios_of_a_region_are_those_of_its_cells(line_analysis, described):
     facts, local = described.regions[0], line_analysis.local
     table = region_scenarios(line_analysis, facts)
@@ -72,8 +83,6 @@ def test_scenes_lie_in_their_region(line_analysis, described):
 
 
 def test_without_a_local_test_there_is_nothing_to_describe(line_analysis):
-    from dataclasses import replace
-
     stopped = replace(line_analysis, local=None, local_paper=None)
     empty = describe_regions(stopped)
     assert empty.regions == empty.violations == () and in_no_region(stopped) == (1.0, 1.0)
