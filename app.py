@@ -37,7 +37,8 @@ def results(loaded: Loaded) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         B = state.clip()
         downloads({"estimates": estimate_table(analysis, metric, B), "regions": region_table(analysis, B)}, loaded)
-    calibration, checks = analysis.calibrate(B, metric), analysis.recheck(B, [metric])
+    calibration = analysis.calibrate(B, metric)
+    checks = parts.checks_in_words(loaded.comparison, analysis.checks_of(calibration), metric)
     headline = analysis.headline(metric, checks)
     with top:
         parts.conclusion(analysis, calibration, headline, checks, loaded.comparison.phrase(metric))

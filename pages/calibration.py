@@ -1,7 +1,5 @@
 """Calibration: what P's metric would be in the traffic of Q, by every way of weighting, at any clip."""
 
-import re
-from dataclasses import replace
 
 import streamlit as st
 
@@ -11,7 +9,7 @@ from avshift_core.plots.metrics import LABELS, metrics_figure
 from avshift_core.plots.waterfall import category_figure, waterfall_figure
 from avshift_core.plots.weights import sweep_figure, weights_figure
 from avshift_core.shift.breakdown import FEW_DRIVES, FEW_SCENARIOS, by_category, contributions, mse_condition
-from avshift_core.shift.calibrate import ESTIMATORS, Calibration
+from avshift_core.shift.calibrate import Calibration
 from avshift_core.shift.profile import as_table, telling
 from avshift_core.shift.tables import category_table, contribution_table, estimates_table, sweep_table, weight_table
 from avshift_core.shift.weights import choices, weights_of
@@ -46,7 +44,7 @@ def calibration(loaded: Loaded) -> None:
             help="Whose weights the histogram, the balance and the effective numbers show. The estimates show all.",
         )
     found = next(c for c in swept if c.B == B)
-    checks = tuple(replace(c, text=in_words(c.text, loaded, found)) for c in analysis.checks_of(found))
+    checks = parts.checks_in_words(loaded.comparison, analysis.checks_of(found), metric)
     headline = analysis.headline(metric, checks)
     with top:
         parts.conclusion(analysis, found, headline, checks, loaded.comparison.phrase(metric))
@@ -78,12 +76,6 @@ def calibration(loaded: Loaded) -> None:
         "weights": weight_table(histogram_of(loaded, name), weights), "balance": as_table(differences),
         **({f"by_{column}": category_table(groups, column, found)} if groups else {}),
     }, loaded)
-
-
-def in_words(sentence: str, loaded: Loaded, found: Calibration) -> str:
-    """A sentence of the engine with the metric and the estimators as people call them."""
-    sentence = re.sub(rf"\b({'|'.join(ESTIMATORS)})\b", lambda m: f"“{LABELS[m[0]]}”", sentence)
-    return sentence.replace(found.metric, f"“{loaded.comparison.phrase(found.metric)}”")
 
 
 def withheld(headline: str | None) -> str:
@@ -178,7 +170,7 @@ def weight_panel(loaded: Loaded, found: Calibration, name: str):
     st.markdown(
         f":{color}-badge[:material/{icon}: {word}] Squared bias removed **{1e4 * condition.removed:.2f}**, variance "
         f"added **{1e4 * condition.added:.2f}** (squared percentage points). "
-        f"{escape(in_words(condition.sentence, loaded, found))}",
+        f"{escape(parts.in_words(loaded.comparison, condition.sentence, found.metric))}",
         help="Calibration has the smaller mean squared error when the first is above the second (the paper's "
         "condition, with estimates in place of the unknown values, for the headline).",
     )

@@ -234,8 +234,8 @@ def facts(found: Record) -> None:
     with st.grid(3, min_column_width=300):
         st.table([{"Metric": {**LABELS, **EXPOSURE}.get(name, readable(name)), "Value": measured(found, name)}
                   for name in found.metrics], hide_index=True, border="horizontal", alt="Metrics of the scenario")
-        st.table([{"Attribute": TEXTS.get(name, (ATTRIBUTES[name].text,))[0], "Value": _attribute(name, found.values[name])}
-                  for name in ATTRIBUTES if name in found.values and name not in ("actor", "actor_id")],
+        st.table([{"Attribute": TEXTS.get(name, (about.text,))[0], "Value": _attribute(name, found.values[name])}
+                  for name, about in ATTRIBUTES.items() if name in found.values and name not in ("actor", "actor_id")],
                  hide_index=True, border="horizontal", alt="Attributes of the scenario")
         st.table([{"From": label, "Value": escape(_number(found.values[name]))} for name, label in IDS
                   if name in found.values], hide_index=True, border="horizontal", alt="Where the scenario comes from")

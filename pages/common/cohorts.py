@@ -144,8 +144,8 @@ def warnings(corpus: Corpus, source: CohortQuery, target: CohortQuery, view: str
             found.append(f"{side} ({names[side]}) has no drive ids: scenarios count as independent, and bounds are too "
                          "tight if those of a drive are alike.")
         elif size.drives < MIN_DRIVES:
-            found.append(f"{side} ({names[side]}) has {size.drives} drives; at least {MIN_DRIVES} are needed. Widen its "
-                         "period or area.")
+            found.append(f"{side} ({names[side]}) has {size.drives} drives; at least {MIN_DRIVES} are needed. Widen "
+                         "its period or area.")
     versions = {version for size in sizes.values() for version in size.versions if version != UNKNOWN}
     if len(versions) > 1:
         advice = "choose one version, or compare the context view" if view == "full" else \

@@ -112,7 +112,8 @@ def _corpus_or_stop() -> Corpus:
 def _demo_or_stop(url: str) -> None:
     """The demo corpus is made and encoded on the first start."""
     try:
-        ready = all(n == corpus(url).n > 0 for n in corpus(url).models.values()) and len(corpus(url).models) == len(VIEWS)
+        encoded = list(corpus(url).models.values())
+        ready = len(encoded) == len(VIEWS) and all(n == corpus(url).n for n in encoded)
     except AVShiftError:
         ready = False
     running = board().find(job_key("demo", {"url": url}))

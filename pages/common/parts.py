@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+import re
+from dataclasses import fields, replace
 from math import floor, log10
 
 import streamlit as st
 
+from avshift_core.comparison import Comparison
 from avshift_core.config import AnalysisConfig
 from avshift_core.plots.metrics import LABELS
 from avshift_core.shift.analyze import Analysis
-from avshift_core.shift.calibrate import Calibration
+from avshift_core.shift.calibrate import ESTIMATORS, Calibration
 from avshift_core.shift.gate import GLOBAL_SHIFT, LOCALIZE, NO_SHIFT
 from avshift_core.shift.local import TARGET_HEAVY
 from avshift_core.shift.trust import CAUTION, OK, REFUSE, Check
@@ -237,6 +239,16 @@ def p_values(analysis: Analysis) -> None:
 def _p_row(test: str, statistic: str, p: float, closed: float | None = None) -> dict[str, str]:
     return {"Test": test, "Statistic": statistic, "p by permutation": f"{p:.3g}",
             "p in closed form": "" if closed is None else f"{closed:.2g}"}
+
+
+def in_words(comparison: Comparison, sentence: str, metric: str) -> str:
+    """A sentence of the engine with the metric and the estimators as people call them."""
+    sentence = re.sub(rf"\b({'|'.join(ESTIMATORS)})\b", lambda m: f"“{LABELS[m[0]]}”", sentence)
+    return sentence.replace(metric, f"“{comparison.phrase(metric)}”")
+
+
+def checks_in_words(comparison: Comparison, checks: tuple[Check, ...], metric: str) -> tuple[Check, ...]:
+    return tuple(replace(check, text=in_words(comparison, check.text, metric)) for check in checks)
 
 
 def trust_summary(checks: tuple[Check, ...]) -> None:

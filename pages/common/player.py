@@ -14,9 +14,10 @@ from avshift_core.scenario.schema import AGENT_TYPES
 
 HERE = Path(__file__).parent
 HEIGHT, PAIR_HEIGHT = 400, 340  # pixels of a picture
+SCRIPTS = ("player_scene.js", "player_picture.js", "player_strips.js", "player.js")  # one script, in this order
 _component = st.components.v2.component(
-    "avshift_player", html="<div class='avs-mount'></div>", js=(HERE / "player.js").read_text(encoding="utf-8"),
-    css=(HERE / "player.css").read_text(encoding="utf-8"),
+    "avshift_player", html="<div class='avs-mount'></div>", css=(HERE / "player.css").read_text(encoding="utf-8"),
+    js="\n".join((HERE / name).read_text(encoding="utf-8") for name in SCRIPTS),
 )
 
 

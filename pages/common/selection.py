@@ -98,7 +98,8 @@ def choice_in_link(
     cluster = state.integer("cluster")
     if partition is not None and 1 <= cluster <= partition.n_clusters:
         title = f"Cluster {cluster}: {partition.names[cluster - 1]}"
-        return Choice(f"cluster {cluster} of {partition.n_clusters}", title, partition.cluster == cluster - 1, "cluster")
+        rows = partition.cluster == cluster - 1
+        return Choice(f"cluster {cluster} of {partition.n_clusters}", title, rows, "cluster")
     code, titles = region_code(loaded.analysis)
     title = f"R{state.integer('region')}"
     if partition is None and title in titles:

@@ -11,6 +11,7 @@ from playwright.sync_api import sync_playwright
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 PATIENCE = 180_000  # ms, for an analysis on a busy machine
+BUSY = ("stProgress", "stStatusWidget", "stSkeleton")
 # Below a page's address Streamlit's client looks for the server first, and takes the answer "not here" as it should.
 EXPECTED = ("404 (Not Found)",)
 
@@ -59,7 +60,7 @@ class Visit:
         """Wait until no job is under way and the server has nothing more to say."""
         quiet = 0
         while quiet < 4:
-            busy = sum(self.page.get_by_test_id(f"st{name}").count() for name in ("Progress", "StatusWidget", "Skeleton"))
+            busy = sum(self.page.get_by_test_id(name).count() for name in BUSY)
             quiet = 0 if busy else quiet + 1
             self.page.wait_for_timeout(250)
 

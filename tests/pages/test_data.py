@@ -1,5 +1,6 @@
 """Data & models: corpora, uploads, imports, encoder, quality, ablation and jobs; and what goes wrong there."""
 
+import inspect
 import io
 import json
 import time
@@ -13,10 +14,13 @@ from avshift_core.config import EncoderConfig
 from avshift_core.encoder.weights import read_card
 from avshift_core.errors import CorpusError, LogError
 from avshift_core.jobs import shelf
-from avshift_core.jobs.kinds import job_key
+from avshift_core.jobs.kinds import KINDS, job_key
+from avshift_core.progress import finish
 from avshift_core.quality.ablation import Ablation, Setting, Spread
 from avshift_core.quality.rank import measure_rank
 from avshift_core.quality.report import Quality
+from avshift_core.scenario.simulate.demo import demo_steps
+from avshift_core.scenario.simulate.fleet import FleetConfig
 from avshift_core.scenario.store.corpus import open_corpus
 from avshift_core.workspace import Workspace
 from tests.pages.conftest import QUICK, run_through, words
@@ -279,7 +283,37 @@ def test_the_ablation_warns_and_shows_its_table(open_page, home):
     home.results.path(job_key("ablate", arguments)).unlink()
 
 
+@pytest.mark.slow
+def test_a_corpus_is_encoded_by_a_job(open_page, shelf_as_it_was, tmp_path):
+    url = str(tmp_path / "raw")
+    finish(demo_steps(url, FleetConfig(scenarios=64, seed=9), jobs=1))
+    shelf_as_it_was.corpora.update(lambda old: {**old, "Raw": url})
+    page = open_page(DATA, {"data": "quality", "on": "Raw"})
+    assert "Not all scenarios of this corpus are encoded yet." in words(page)
+    button(page, "Encode it with the shipped model").click()
+    run_through(page)
+    model = read_card()["model"]
+    assert open_corpus(url).models == {f"{model}.full": 64, f"{model}.context": 64}
+    time.sleep(5)  # a corpus is looked at again within seconds
+    assert not [b for b in open_page(DATA).button if b.key == f"encode_{url}"]
+
+
 # Jobs ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("kind", "arguments"), [
+    ("line", {"n": 1, "seed": 0, "config": {}}),
+    ("fleet_check", {"n": 1, "drives": 1, "event_rate": 0.1, "drive_share": 0.2, "shift": True, "repeats": 4}),
+    ("demo_truth", {"comparison": "key"}),
+    ("import", {"format": "latents", "paths": ["x"], "url": "u", "name": "n", "home": "h", "mapping": "", "area": "",
+                "period": "", "version": "", "skip_bad": False}),
+    ("encode", {"url": "u"}), ("quality", {"url": "u", "fingerprint": "f", "view": "full", "most": 5000}),
+    ("ablate", {"url": "u", "fingerprint": "f", "out": "o", "seeds": 3, "epochs": 6, "most": 8000}),
+])
+def test_every_kind_of_job_takes_what_the_pages_send(kind, arguments):
+    inspect.signature(KINDS[kind].load()).bind(**arguments)
+    assert job_key(kind, arguments) == job_key(kind, json.loads(json.dumps(arguments)))  # plain values
+
 
 
 def test_jobs_and_kept_results(open_page, home, monkeypatch):

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import expect
 from streamlit.testing.v1 import AppTest
 
+from pages.common.player import SCRIPTS
 from tests.pages.browsing import PATIENCE, Visit
 from tests.pages.visitor import Server
 from tests.scenario.scenes import PERSON, along, scene, times, track
@@ -60,7 +61,7 @@ def test_the_page_sends_it_once_and_text_stays_text(tmp_path):
 
 
 def test_nothing_in_the_player_makes_html_of_text():
-    source = (ROOT / "pages/common/player.js").read_text()
+    source = "\n".join((ROOT / "pages/common" / name).read_text() for name in SCRIPTS)
     assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|https?://(?!www\.w3\.org)", source)
 
 
