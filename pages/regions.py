@@ -11,7 +11,8 @@ from avshift_core.shift.profile import as_table, telling
 from avshift_core.shift.regions import DescribedRegions, RegionFacts, in_no_region, region_scenarios, region_table
 from pages.common import parts, state
 from pages.common.cached import Loaded
-from pages.common.described import differences_of, regions_of
+from pages.common.derived import weighing_of
+from pages.common.described import regions_of
 from pages.common.exports import chart, downloads
 from pages.common.frame import Desk, comparison_or_stop, frame, metric_of
 from pages.common.scenes import scene_legend, scene_row
@@ -22,6 +23,7 @@ HELP = {
     "Region": "R1 to RK in order of evidence. Some drives chose them, others confirmed them.",
     "Name": "Proposed from the attributes that set the region apart. It describes most of its scenarios and proves "
     "nothing; the profile below has the intervals.",
+    "More in": "The cohort that has more of it: the direction of the shift.",
     "Share of P": "p_k: share of P's scenarios that lie in the region, on drives that did not choose it; 95 % interval "
     "by drive.",
     "Share of Q": "q_k: the same of Q.",
@@ -82,7 +84,7 @@ def paper_caption(loaded: Loaded) -> None:
 def no_regions(loaded: Loaded, described: DescribedRegions) -> None:
     """A stop is a result: why, and what next."""
     parts.regions_text(loaded.analysis)
-    differences = differences_of(loaded)
+    differences = weighing_of(loaded).before
     with st.container(horizontal=True, vertical_alignment="center"):
         state.link("pages/global_test.py", "How far apart are P and Q?", icon=":material/arrow_forward:")
         state.link("pages/latent_map.py", "Look at the map", icon=":material/arrow_forward:")
@@ -127,9 +129,10 @@ def row(r: dict) -> dict[str, str]:
     ratio = "P has none" if r["ratio"] != r["ratio"] else (
         f"{r['ratio']:.2f} ({r['ratio_lo']:.2f} to {r['ratio_hi']:.2f})")
     return {
-        "Region": r["region"], "Name": r["name"], "Share of P": share(r, "p_k"), "Share of Q": share(r, "q_k"),
-        "Q / P": ratio, "Weight": f"{r['weight']:.2f}", "Moves the rate": moves, "Adjusted p": f"{r['p_adj']:.1g}",
-        "Effect": f"{r['effect']:.2f}", "Scenarios P, Q": f"{r['n_P']:,}, {r['n_Q']:,}", "Drives": f"{r['drives']:,}",
+        "Region": r["region"], "Name": r["name"], "More in": r["more_in"], "Share of P": share(r, "p_k"),
+        "Share of Q": share(r, "q_k"), "Q / P": ratio, "Weight": f"{r['weight']:.2f}", "Moves the rate": moves,
+        "Adjusted p": f"{r['p_adj']:.1g}", "Effect": f"{r['effect']:.2f}",
+        "Scenarios P, Q": f"{r['n_P']:,}, {r['n_Q']:,}", "Drives": f"{r['drives']:,}",
     }
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,6 +116,17 @@ def _is_number(column) -> bool:
     if column.dtype == bool or not np.issubdtype(np.asarray(column.head(1)).dtype, np.number):
         return column.dtype == bool
     return bool(np.isfinite(column.to_numpy(dtype=float)).all())
+
+
+def uploads_size(workspace: Workspace) -> int:
+    """Bytes of uploaded files; a corpus made of them is elsewhere and does not need them any more."""
+    return sum(path.stat().st_size for path in (workspace.folder / "uploads").rglob("*") if path.is_file())
+
+
+def clear_uploads(workspace: Workspace) -> None:
+    """Remove all uploaded files; what cannot be removed now stays for the next time."""
+    for folder in (workspace.folder / "uploads").iterdir():
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_mapping(beside: str | Path, metrics: Sequence[str]) -> str:

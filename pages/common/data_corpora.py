@@ -36,7 +36,7 @@ def _corpus(name: str, url: str) -> None:
         with st.container(width="stretch", gap="xsmall"):
             st.markdown(f"**{escape(name)}**" + (" :blue-badge[in use]" if name == state.value("corpus", DEMO) else ""))
             st.caption(f"`{url.replace('`', '')}`")
-        opened = _opened(url)
+        opened = _opened(name, url)
         if opened is not None and opened.n and name != state.value("corpus", DEMO):
             st.button("Use it", key=f"use_{name}", icon=":material/check:", on_click=use, args=(name,))
         if name != DEMO:
@@ -55,12 +55,16 @@ def _corpus(name: str, url: str) -> None:
         _contents(facts)
 
 
-def _opened(url: str) -> Corpus | None:
+def _opened(name: str, url: str) -> Corpus | None:
     """The corpus; None, with a sentence in its place, where it cannot be opened."""
     try:
         return corpus(url)
     except AVShiftError as error:
-        st.error(escape(str(error)), icon=":material/error:")
+        if name == DEMO:
+            st.info("The demo fleet is not ready yet: it is made when it is first compared.", icon=":material/info:")
+            state.link("app.py", "Make it now", icon=":material/arrow_forward:", corpus=None)
+        else:
+            st.error(escape(str(error)), icon=":material/error:")
         return None
 
 

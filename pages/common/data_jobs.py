@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.common.cached import result, workspace
+from avshift_core.jobs.shelf import clear_uploads, uploads_size
+from pages.common.cached import board, result, workspace
 from pages.common.job_list import job_list
 from pages.common.text import count
 
@@ -14,6 +15,7 @@ def jobs_part() -> None:
                 "it survives a reload. Asking for what is under way joins it.")
     job_list(empty="No job has run since the server was started. Comparing P and Q starts one.")
     _kept()
+    _uploads()
 
 
 def _kept() -> None:
@@ -27,6 +29,18 @@ def _kept() -> None:
                   help="Nothing is lost but time: they are computed again when needed. Corpora and uploads stay.")
         if st.session_state.pop("cleared", False):
             st.success("All kept results were removed.", icon=":material/check:")
+
+
+def _uploads() -> None:
+    used = uploads_size(workspace())
+    if not used:
+        return
+    importing = any(job.kind == "import" and not job.over for job in board().jobs())
+    with st.container(border=True):
+        st.markdown("**Uploads**", help="Files as they were uploaded. Corpora that were made of them do not need them.")
+        st.markdown(_size(used))
+        st.button("Remove all uploads", icon=":material/delete:", on_click=clear_uploads, args=(workspace(),),
+                  disabled=importing, help="Wait until imports are done." if importing else "Corpora stay.")
 
 
 def _clear() -> None:

@@ -7,7 +7,7 @@ import streamlit as st
 from avshift_core.comparison import Comparison
 from avshift_core.shift.attributes import Attributes
 from avshift_core.shift.differences import Difference
-from avshift_core.shift.profile import Weighing, profile, weighing
+from avshift_core.shift.profile import profile
 from avshift_core.shift.regions import DescribedRegions, describe_regions, pooled_attributes
 from pages.common.cached import Loaded
 
@@ -22,16 +22,6 @@ def regions_of(loaded: Loaded) -> DescribedRegions:
     return _regions(loaded.key, loaded.comparison)
 
 
-def differences_of(loaded: Loaded) -> tuple[Difference, ...]:
-    """What differs between P and Q, the largest difference first; positive is more in Q."""
-    return _weighing(loaded.key, loaded.comparison).before
-
-
-def weighted_differences(loaded: Loaded, weights) -> tuple[Difference, ...]:
-    """The same, each with what is left of it (`after`) under weights of P's scenarios."""
-    return _weighing(loaded.key, loaded.comparison).differences(weights)
-
-
 def cluster_profile(loaded: Loaded, partition, key: str, k: int) -> tuple[Difference, ...]:
     """Cluster k of a partition against all others.
 
@@ -44,12 +34,6 @@ def cluster_profile(loaded: Loaded, partition, key: str, k: int) -> tuple[Differ
 @st.cache_resource(max_entries=3, show_spinner=False)
 def _attributes(key: str, _comparison: Comparison) -> Attributes:
     return pooled_attributes(_comparison.analysis)
-
-
-@st.cache_resource(max_entries=2, show_spinner=False)
-def _weighing(key: str, _comparison: Comparison) -> Weighing:
-    sample = _comparison.analysis.sample
-    return weighing(_attributes(key, _comparison), sample.y, sample.drive)
 
 
 @st.cache_resource(max_entries=8, show_spinner="Describing the regions …")

@@ -168,49 +168,11 @@ class LatentMap {
   describe(head) {
     this.status.textContent = head.n === head.total ? `${number(head.n)} of ${number(head.total)} shown`
       : `${number(head.n)} of ${number(head.total)}${head.part ? ` · ${head.part}` : ""}`;
-    const parts = head.colour.kind === "scale" ? this.barOf(head.colour) : this.chipsOf(head.colour);
-    if (this.heat) {
-      const [low, high] = head.pq[this.theme];
-      parts.push(element("div", { class: "scale short" }, element("span", { class: "title" }, "Density"),
-        element("div", { class: "ramp", style: `background: linear-gradient(90deg, ${low}, transparent, ${high})` }),
-        element("div", { class: "ticks" }, ...[["0%", "more of P"], ["100%", "more of Q"]].map(([left, text]) =>
-          element("span", { style: `left: ${left}` }, text)))));
-    }
-    if (head.colour.note) parts.push(element("span", { class: "note" }, head.colour.note));
-    this.legend.replaceChildren(...parts);
-  }
-
-  chipsOf(colour) {
-    return [element("span", { class: "title" }, colour.title), ...colour.names.map((name, k) => {
-      const swatch = element("span", { class: "swatch" });
-      swatch.style.background = colour[this.theme][k];
-      const chip = element("button", { type: "button", class: "chip", "aria-pressed": k === this.chosen,
-        title: "Show these in front, the others in grey; again for all" }, swatch, name,
-        element("span", { class: "count" }, number(colour.counts[k])));
-      chip.onclick = () => {
-        this.chosen = this.chosen === k ? ALL : k;
-        this.show(null);
-        this.legend.querySelectorAll(".chip")[k]?.focus();
-      };
-      return chip;
-    })];
-  }
-
-  barOf(colour) {
-    const steps = ramp(colour[this.theme]), at = (k) => `rgb(${[...steps.subarray(3 * k, 3 * k + 3)]})`;
-    const stops = Array.from({ length: 18 }, (_, k) => at(Math.round((k / 17) * (MISSING - 1))));
-    const title = colour.unit ? `${colour.title} (${colour.unit})` : colour.title;
-    const parts = [element("div", { class: "scale" }, element("span", { class: "title" }, title),
-      element("div", { class: "ramp", style: `background: linear-gradient(90deg, ${stops})` }),
-      element("div", { class: "ticks" }, ...colour.ticks.map(([level, text]) =>
-        element("span", { style: `left: ${(100 * level) / (MISSING - 1)}%` }, text))))];
-    if (colour.missing) {
-      const swatch = element("span", { class: "swatch" });
-      swatch.style.background = `rgb(${GREY[this.theme]})`;
-      parts.push(element("span", { class: "chip still" }, swatch, "no value",
-        element("span", { class: "count" }, number(colour.missing))));
-    }
-    return parts;
+    this.legend.replaceChildren(...legendOf(head, this.theme, this.chosen, Boolean(this.heat), (k) => {
+      this.chosen = this.chosen === k ? ALL : k;
+      this.show(null);
+      this.legend.querySelectorAll(".chip")[k]?.focus();
+    }));
   }
 
   // Where things are --------------------------------------------------------------------------------------------------

@@ -16,8 +16,8 @@ HERE = Path(__file__).parent
 HEIGHT = 620  # pixels of the picture, without tools and legend
 _text = lambda *names: "\n".join((HERE / name).read_text(encoding="utf-8") for name in names)  # noqa: E731
 _component = st.components.v2.component(
-    "avshift_map", html="<div class='avs-mount'></div>", js=_text("map_draw.js", "map_save.js", "map.js"),
-    css=_text("map.css"),
+    "avshift_map", html="<div class='avs-mount'></div>", css=_text("map.css"),
+    js=_text("map_draw.js", "map_legend.js", "map_save.js", "map.js"),
 )
 
 

@@ -3,7 +3,7 @@
 // Read together with player_scene.js, player_picture.js and player_strips.js, as one script (player.py).
 
 const RATES = [0.25, 0.5, 1, 2, 4];
-const REACH_M = { height: 48, width: 76 }; // what a picture shows at least in one direction and at most in the other
+const REACH_M = { height: 48, width: 76 }; // metres that a picture shows at least, before any zoom
 const ZOOMS = [0.25, 8];
 const ROAD_NAMES = { lane_center: "lane centre", lane_boundary: "lane boundary", road_edge: "road edge",
   crosswalk: "crosswalk", stop_line: "stop line", work_zone: "work zone" };

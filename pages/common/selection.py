@@ -144,7 +144,7 @@ def pane(loaded: Loaded, choice: Choice, metric: str | None) -> Selected:
         return selected
     numbers(loaded, selected, metric)
     buttons = st.container(horizontal=True, vertical_alignment="center")
-    table(loaded, selected, metric)
+    table(loaded, choice, selected, metric)
     with buttons:  # after the table, which somebody waits for
         if choice.of != "kept":
             keep(loaded, choice, selected)
@@ -220,12 +220,14 @@ def _all_rows(key: str, name: str, metric: str, _loaded: Loaded, _selected: Sele
     return selected_table(_loaded.analysis, _selected.rows, metric or None)
 
 
-def table(loaded: Loaded, selected: Selected, metric: str | None) -> None:
+def table(loaded: Loaded, choice: Choice, selected: Selected, metric: str | None) -> None:
     """The rows, 2,000 at a time; choosing one opens its replay."""
-    pages = -(-selected.n // PAGE_ROWS)
-    page = 1
+    pages, page = -(-selected.n // PAGE_ROWS), 1
+    if st.session_state.get("table_of") != choice.name or st.session_state.get("table_page", 1) > pages:
+        st.session_state.pop("table_page", None)  # another selection begins with its first page
+    st.session_state["table_of"] = choice.name
     if pages > 1:
-        page = min(st.number_input("Page", 1, pages, 1, key="table_page", help="Of the table below."), pages)
+        page = st.number_input(f"Page of {pages}", 1, pages, key="table_page", help=f"{PAGE_ROWS:,} rows each.")
     rows = selected.rows[(page - 1) * PAGE_ROWS : page * PAGE_ROWS]
     shown = shown_rows(loaded.analysis, rows, metric)
     first = (page - 1) * PAGE_ROWS + 1

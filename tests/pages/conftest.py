@@ -1,6 +1,7 @@
 """A home for the dashboard with two corpora: a small encoded fleet, and the paper's three cases as latents."""
 
 import os
+import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -49,6 +50,14 @@ def write_cases(url: str) -> None:
                                            "road_type": np.where(x > 3, "town", "rural")})
                 writer.add_table(ids, attributes, {METRIC: cohort.ell[METRIC], "ttc_min_s": np.clip(6 - x, 0, 10)},
                                  cohort.z, model="line", source=f"{case}-{side}")
+
+
+@pytest.fixture(autouse=True)
+def own_main():
+    """AppTest leaves its script behind as the main module, which processes started later would try to import."""
+    main = sys.modules["__main__"]
+    yield
+    sys.modules["__main__"] = main
 
 
 @pytest.fixture(scope="session")
@@ -129,7 +138,7 @@ def words(page: AppTest) -> str:
 # A real browser ------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # its event loop would be in the way of tests elsewhere
 def chromium():
     with browser() as opened:
         yield opened

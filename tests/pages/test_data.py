@@ -142,7 +142,9 @@ def test_a_table_is_uploaded_imported_and_compared(open_page, shelf_as_it_was):
     assert ":green-badge[:material/check: done] **Importing into “Mine”**" in plain(words(page))
     button(page, "Use “Mine”").click().run()
     assert page.query_params["corpus"] == "Mine"
-    overview = open_page("app.py", {"corpus": "Mine", **{k: str(v) for k, v in QUICK.items()}})
+    link = {"corpus": "Mine", **{k: str(v) for k, v in QUICK.items()}}
+    assert "**300** scenarios a side · **15** drives" in words(open_page("pages/lab.py", {**link, "lab": "fleet"}))
+    overview = open_page("app.py", link)  # without any day, so without a calendar
     assert "300 scenarios · 15 drives" in words(overview) and not overview.error
 
 
@@ -323,6 +325,14 @@ def test_jobs_and_kept_results(open_page, home, monkeypatch):
     monkeypatch.setattr(type(home.results), "clear", lambda self: gone.append(self.folder))
     button(page, "Remove all kept results").click().run()
     assert gone == [home.results.folder] and "All kept results were removed." in words(page)
+
+
+def test_uploads_are_counted_and_removed(open_page, home):
+    home.save_upload("table.csv", b"x" * 5000)
+    page = open_page(DATA, {"data": "jobs"})
+    assert "**Uploads**" in words(page) and " kB" in words(page)
+    button(page, "Remove all uploads").click().run()
+    assert shelf.uploads_size(home) == 0 and "**Uploads**" not in words(page)
 
 
 def test_an_unknown_part_counts_as_the_first(open_page):

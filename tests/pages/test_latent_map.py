@@ -93,6 +93,21 @@ def test_a_line_in_the_link_selects_what_the_engine_says(open_page, home):
     assert f"**{mask.sum():,}** of" in words(elsewhere) and "highlight" in maps(elsewhere)[0]["blocks"]
 
 
+def test_long_tables_come_in_pages_and_a_new_selection_begins_with_the_first(open_page):
+    run = run_of(open_page(PAGE, case_link("localized", axes="pca12")))
+    everything = Lasso("pca12", ((0, 0), (GRID, 0), (GRID, GRID), (0, GRID)))
+    page = open_page(PAGE, case_link("localized", axes="pca12", sel=f"{run[:6]}.{everything.text}"))
+    first = page.dataframe[0].value["scenario_id"]
+    assert len(first) == 2000 and "First 2,000 of 4,000" in words(page)
+    page.number_input(key="table_page").set_value(2).run()
+    second = page.dataframe[0].value["scenario_id"]
+    assert "2,001 to 4,000 of 4,000" in words(page) and len(set(first) | set(second)) == 4000
+    page.query_params["sel"] = ""
+    page.query_params["region"] = "1"
+    page.run()
+    assert not page.exception and "Mark a row" in words(page) and not page.number_input
+
+
 def test_a_line_of_another_comparison_does_not_count(open_page):
     page = open_page(PAGE, fleet_link(axes="pca12", sel=f"000000.{LEFT.text}"))
     assert "Select scenarios" in words(page)
@@ -185,9 +200,12 @@ def test_a_lasso_fills_the_table_with_the_rows_inside(visit, home):
     assert mask.sum() > 100
     expect(one.page.get_by_text(f"{mask.sum():,} of {len(mask):,} scenarios")).to_be_visible()
     expect(one.page.get_by_text("Scenes from it")).to_be_visible(timeout=PATIENCE)
+    one.page.locator("[data-do='density']").click()
+    one.page.wait_for_url("**density=1**", timeout=PATIENCE)
     again = visit("latent_map", one.link)  # the link in another browser
     expect(again.page.get_by_text(f"{mask.sum():,} of {len(mask):,} scenarios")).to_be_visible(timeout=PATIENCE)
     expect(again.page.locator("path.selection")).to_be_visible()
+    expect(again.page.locator("[data-do='density']")).to_have_attribute("aria-pressed", "true")
     one.menu("Regions")  # and on another page and back
     expect(one.page.get_by_text("Overlap violations").first).to_be_visible(timeout=PATIENCE)
     one.menu("Latent map")

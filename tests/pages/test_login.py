@@ -1,17 +1,15 @@
 """The login in a real Chromium: a link, the way to the login service and back, the logout, and what goes wrong."""
 
-import shutil
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 from tests.pages.oidc import Provider
 from tests.pages.visitor import ROOT, Server
 
 pytestmark = pytest.mark.browser
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE = 60_000  # ms, on a busy machine
 PAGES = ["", *sorted(path.stem for path in (ROOT / "pages").glob("*.py"))]
 CHEAP = "corpus=none"  # a page past the gate that has nothing to work on
@@ -28,20 +26,6 @@ def server(provider, tmp_path_factory):
     with Server(tmp_path_factory.mktemp("server"), provider.secrets()) as one:
         yield one
         assert "Traceback" not in one.log, one.log
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
-        pytest.fail(f"No browser found among {', '.join(BROWSERS)}. Install chromium and run again.")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=found,
-            args=["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

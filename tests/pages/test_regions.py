@@ -1,12 +1,36 @@
 """Regions in every verdict, with and without states, and what a reader sees after one move."""
 
+import numpy as np
+import pandas as pd
 import pytest
 
+from avshift_core.scenario.schema import ID_FIELDS, UNKNOWN
+from avshift_core.scenario.store.writer import create_or_open
 from avshift_core.shift.regions import describe_regions
 from tests.pages.conftest import case_link, fleet_link, run_through, words
 from tests.pages.test_overview import analysis_of
 
 PAGE = "pages/regions.py"
+EVIL = "<script>alert(1)</script> [x](http://evil.example) $a$"
+
+
+@pytest.fixture(scope="session")
+def bare(home):
+    """A corpus in which a third of Q lies where P has nothing, with script in what it calls it."""
+    url, rng, n = str(home.folder.parent / "bare"), np.random.default_rng(0), 600
+    with create_or_open(url) as writer:
+        for side, day in (("P", "2026-03-02"), ("Q", "2026-03-09")):
+            away = (np.arange(n) % 3 == 0) & (side == "Q")
+            z = rng.normal(size=(n, 3)) + np.where(away, 15.0, 0.0)[:, None]
+            ids = pd.DataFrame({name: np.full(n, UNKNOWN, dtype=object) for name in ID_FIELDS})
+            ids["scenario_id"] = [f"{side}{i}" for i in range(n)]
+            ids["drive_id"] = [f"{side}{i // 20}" for i in range(n)]
+            ids["day"], ids["period"], ids["hour"] = day, side, -1
+            ids["category"] = np.where(away, EVIL, "general")
+            writer.add_table(ids, pd.DataFrame({"x": z[:, 0]}), {"ell": (rng.random(n) < 0.3) * 1.0},
+                             z.astype(np.float32), model="bare", source=side)
+    home.corpora.update(lambda old: {**old, "Bare": url})
+    return {**case_link("x", force_localize=1, n_cells=20), "corpus": "Bare", "P": "period=P", "Q": "period=Q"}
 
 
 def plain(page) -> str:
@@ -79,3 +103,15 @@ def test_the_fleet_shows_its_work_zones_and_its_scenes(open_page, home):
     assert "No pictures" not in plain(page)
     pictures = [c for c in page.get("plotly_chart") if "scene_" in str(c.proto.id)]
     assert 4 <= len(pictures) <= 12
+
+
+def test_places_without_support_stand_apart_and_text_of_data_is_text(open_page, home, bare):
+    page = open_page(PAGE, bare)
+    described = describe_regions(analysis_of(home, page))
+    (place,) = described.violations
+    assert place.q.mu == pytest.approx(1 / 3, abs=0.02) and place.p.mu == 0 and place.ratio is None
+    assert place.name.endswith("only in Q") and "alert" in place.name
+    shown = page.dataframe[-1].value
+    assert shown.loc[0, "Q / P"] == "P has none" and "Weight" not in shown and "**33" in words(page)
+    assert "stays uncorrected" in plain(page) and "No scenario of P lies here." in plain(page)
+    assert "<script>" not in words(page).replace("\\<script\\>", "") and "[x](http" not in words(page)
