@@ -6,6 +6,7 @@ from avshift_core.plots.band import band_figure
 from avshift_core.plots.metrics import metrics_figure
 from avshift_core.plots.overview import calendar_figure, counts_figure
 from avshift_core.report import estimate_table, region_table
+from avshift_core.scenario.schema import UNKNOWN
 from pages.common import cohorts, parts, state
 from pages.common.cached import Loaded, counts, summary
 from pages.common.exports import chart, downloads
@@ -92,7 +93,10 @@ def loaded_corpus(desk: Desk) -> None:
     for sentence in facts["warnings"]:
         st.caption(f":material/warning: {escape(sentence)}")
     days = counts(desk.corpus.url, desk.corpus.fingerprint, ("day", "area", "av_version", "period"))
-    chart(calendar_figure(days), "calendar", "Scenarios of each day and area")
+    if (days["day"] != UNKNOWN).any():
+        chart(calendar_figure(days), "calendar", "Scenarios of each day and area")
+    else:
+        st.caption("No scenario has a date, so there is no calendar.")
     with st.grid(3, min_column_width=300):
         for name, title in (("period", "Period"), ("av_version", "AV version"), ("category", "Category")):
             table = counts(desk.corpus.url, desk.corpus.fingerprint, (name, "area"))

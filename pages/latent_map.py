@@ -127,7 +127,7 @@ def board(desk: Desk, loaded: Loaded, projection: Projection | None, partition, 
         open_clicked(loaded, selection)
     with side:
         if choice is None:
-            nothing_selected(loaded)
+            nothing_selected(loaded, metric)
             return
         selected = pane(loaded, choice, metric)
     if selected.n:

@@ -217,6 +217,19 @@ def test_errors_and_coverage_by_hand():
     assert check.table().set_index("estimator").loc["naive", "coverage"] == pytest.approx(2 / 3)
 
 
+def test_calibration_pays_when_it_does_fleet_by_fleet():
+    def check(headline_errors):
+        rows = [{"seed": s, "estimator": name, "error": e} for name, errors in
+                (("naive", (0.02, -0.03, 0.04)), ("strata", headline_errors)) for s, e in enumerate(errors)]
+        return FleetCheck(Setup(), 0.95, pd.DataFrame(), pd.DataFrame(rows))
+
+    gain = check((0.01, 0.01, 0.01)).gain  # 0.0003, 0.0008, 0.0015: their mean, and Student's interval
+    low, high = stats.t.interval(0.95, 2, 0.0026 / 3, stats.sem([0.0003, 0.0008, 0.0015]))
+    assert (gain.value, gain.lo, gain.hi) == (pytest.approx(0.0026 / 3), pytest.approx(low), pytest.approx(high))
+    assert low < 0 < high  # three fleets do not tell
+    assert check((0.06, 0.065, 0.07)).gain.hi < 0  # worse in every fleet, by about as much
+
+
 def test_fleets_without_a_shift_deserve_no_shift():
     check = finish(fleet_steps(300, 20, 0.2, 0.0, shift=False, repeats=2, config=QUICK, jobs=1))
     assert (check.runs["expected"] == "no_shift").all() and (check.runs["gamma_star"] < 1e-12).all()

@@ -114,6 +114,12 @@ class FleetCheck:
         """Precision over the repeats with a region, recall over all: 0 where none was found."""
         return {name: mean_of(self.runs[name]) for name in ("precision", "recall")}
 
+    @property
+    def gain(self) -> Spread:
+        """Squared error of the observed rate minus that of the headline, fleet by fleet: above 0 calibration pays."""
+        error = self.estimates.pivot(index="seed", columns="estimator", values="error")
+        return mean_of(error["naive"] ** 2 - error[HEADLINE] ** 2)
+
     @cached_property
     def checks(self) -> tuple[EstimatorCheck, ...]:
         """Every estimator that gave a number in at least one repeat, in the order of NAMES."""
@@ -225,9 +231,3 @@ def _check(name: str, rows: pd.DataFrame) -> EstimatorCheck:
         name, mean_of(rows["error"]), rms_of(rows["error"]), None if name == EXACT else share_of(inside),
         float((rows["hi"] - rows["lo"]).mean() / 2), len(rows),
     )
-
-
-def gain(check: FleetCheck) -> float:
-    """Root mean square error of the headline over that of the observed rate: below 1 calibration pays."""
-    naive, headline = check.check("naive"), check.check(HEADLINE)
-    return headline.rms.value / naive.rms.value if naive.rms.value > 0 else float("nan")

@@ -6,6 +6,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from avshift_core.plots import theme
+from avshift_core.scenario.schema import UNKNOWN
 from avshift_core.words import readable
 
 ROW = 24  # pixels of one bar
@@ -17,9 +18,9 @@ def calendar_figure(days: pd.DataFrame) -> go.Figure:
     """Scenarios of every day (columns) and area (rows).
 
     Args:
-        days: columns day, area, period, av_version, n.
+        days: columns day, area, period, av_version, n; days that are unknown are left out, and some must not be.
     """
-    known = days[days["day"] != "unknown"]
+    known = days[days["day"] != UNKNOWN]
     table = known.groupby(["area", "day"])["n"].sum().unstack(fill_value=0)
     facts = known.groupby("day").agg(
         period=("period", "first"), version=("av_version", lambda v: ", ".join(sorted(set(v)))))
@@ -27,13 +28,17 @@ def calendar_figure(days: pd.DataFrame) -> go.Figure:
     figure = go.Figure(go.Heatmap(
         x=list(table.columns), y=[readable(area) for area in table.index], z=table.to_numpy(), customdata=about,
         xgap=2, ygap=2, colorscale=SHADES, zmin=0, zmax=float(table.to_numpy().max()),
-        colorbar={"title": "scenarios", "thickness": 10, "len": 1.1},
+        showscale=False,
         hovertemplate="%{x}, %{y}: %{z:,} scenarios<br>%{customdata}<extra></extra>",
     ))
     for period, day in known.groupby("period")["day"].min().items():
         figure.add_annotation(x=day, y=1, yref="paper", yanchor="bottom", xanchor="left", text=str(period),
                               showarrow=False, font={"size": 10})
+    figure.add_annotation(x=1, y=0, xref="paper", yref="paper", xanchor="right", yanchor="top", yshift=-22,
+                          text=f"darkest: {table.to_numpy().max():,} scenarios a day", showarrow=False,
+                          font={"size": 11})
     theme.base_figure(figure, 110 + ROW * len(table), top=24)
+    figure.update_layout(margin_b=30)
     figure.update_xaxes(showgrid=False, type="date", tickformat="%d %b")
     figure.update_yaxes(showgrid=False)
     return figure
@@ -49,7 +54,7 @@ def counts_figure(table: pd.DataFrame, column: str, title: str) -> go.Figure:
     order = order.sort_values() if column == "category" else order.sort_index(ascending=False)
     figure = go.Figure()
     for i, (area, rows) in enumerate(table.groupby("area")):
-        n = rows.set_index(column)["n"].reindex(order.index).fillna(0)
+        n = rows.groupby(column)["n"].sum().reindex(order.index).fillna(0)
         figure.add_bar(
             y=[readable(value) for value in order.index], x=n, orientation="h", name=readable(area),
             marker={"color": theme.NEUTRAL, "opacity": 0.9 - 0.35 * (i % 2),

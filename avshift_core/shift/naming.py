@@ -16,6 +16,7 @@ from avshift_core.shift.differences import NUMBER, SHARE, Difference
 from avshift_core.shift.profile import profile
 
 LONGEST = 60  # characters: one line of a table
+LONG_WORD = 34  # characters of a level that nobody has words for
 MOST = 0.55  # share of the scenarios that a word has to fit
 SECOND = 0.25  # share of the second category in "jaywalking or yielding"
 APART = 0.5  # standardised difference from which a level is worth a word
@@ -205,9 +206,10 @@ def _who(category: str | None, first) -> list[Piece]:
 
 
 def _plain(d: Difference) -> str:
-    """A level of a column that this package has no words for: "weather rain"."""
+    """A level of a column that this package has no words for: "weather rain"; long ones are cut."""
     column, _, level = d.label.partition(": ")
-    return column.lower() if level == "yes" else f"{column.lower()} {level}"
+    text = level if d.column == "category" else column.lower() if level == "yes" else f"{column.lower()} {level}"
+    return text if len(text) <= LONG_WORD else f"{text[:LONG_WORD - 1].rstrip()}…"
 
 
 def _number(table: Attributes, mask, d: Difference) -> list[Piece]:

@@ -55,7 +55,7 @@ def fleet_setup(desk: Desk) -> Setup:
 
 
 def own_setup() -> Setup:
-    with st.grid(4, min_column_width=180):
+    with st.grid(4, min_column_width=130):
         n = state.number("fleet_n", "Scenarios a side", 2500, min_value=MIN_SCENARIOS, max_value=MOST, step=500)
         drives = state.number("fleet_drives", "Drives a side", 100, min_value=MIN_DRIVES, max_value=MOST, step=10)
         rate = state.number("fleet_rate", "Events in P, %", 10.0, min_value=0.1, max_value=99.9, step=1.0, format="%g")
@@ -105,9 +105,11 @@ def fleet_words(check: FleetCheck) -> str:
     if not check.setup.shift:
         return (f"With {size} and no shift, the verdict is right in {right.count} of {right.n} fleets, and a shift is "
                 f"claimed in {check.verdicts['wrong'].count}.")
-    better = "calibration pays" if headline.rms.value < naive.rms.value else "calibration does not pay"
-    return (f"With {size} the verdict is right in {right.count} of {right.n} fleets, and {better}: off by "
-            f"{points(headline.rms.value)} instead of {points(naive.rms.value)}.")
+    gain = check.gain
+    better = "calibration pays" if gain.lo > 0 else "calibration does not pay" if gain.hi < 0 else \
+        f"whether calibration pays cannot be told from {right.n} fleets"
+    return (f"With {size} the verdict is right in {right.count} of {right.n} fleets, and {better}: the calibrated rate "
+            f"is off by {points(headline.rms.value)}, the observed one by {points(naive.rms.value)}.")
 
 
 def panel(title: str, text: str, figure, key: str, alt: str) -> None:

@@ -111,8 +111,8 @@ def choice_in_link(
 # The pane ----------------------------------------------------------------------------------------------------------
 
 
-def nothing_selected(loaded: Loaded) -> None:
-    """The empty pane: detected regions and kept selections, each of which can be shown."""
+def nothing_selected(loaded: Loaded, metric: str | None) -> None:
+    """The empty pane: detected regions and kept selections, each of which can be shown, and both cohorts as a whole."""
     st.markdown("**Select scenarios** with the lasso or the box above the map, or choose one of these:")
     if loaded.analysis.local is None or not loaded.analysis.local.regions:
         parts.regions_text(loaded.analysis)
@@ -130,6 +130,20 @@ def nothing_selected(loaded: Loaded) -> None:
         for name, entry in list(kept.items())[:20]:
             st.button(f"{escape(name)} :gray[{entry.get('n_P', 0) + entry.get('n_Q', 0):,}]", key=f"kept_{name}",
                       type="tertiary", icon=":material/bookmark:", on_click=partial(change, kept=name, sel=None))
+    whole(loaded, metric)
+
+
+def whole(loaded: Loaded, metric: str | None) -> None:
+    """Both cohorts in two rows: what a selection is compared with. The browser also loads what draws tables, which
+    takes a second that the first lasso would have to wait."""
+    a = loaded.analysis
+    rows = [{"Cohort": name, "Scenarios": cohort.n, "Drives": cohort.n_drives if cohort.has_drives else None}
+            for name, cohort in (("P", a.P), ("Q", a.Q))]
+    if metric is not None:
+        c = a.calibrate(state.clip_value(), metric)
+        for row, rate in zip(rows, (c.naive, c.target), strict=True):
+            row["Event rate"] = percent(rate.mu)
+    st.dataframe(rows, hide_index=True, alt="Scenarios, drives and event rate of P and Q", key="both_cohorts")
 
 
 def pane(loaded: Loaded, choice: Choice, metric: str | None) -> Selected:
