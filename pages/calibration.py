@@ -20,7 +20,7 @@ from pages.common.derived import histogram_of, sweep_of, weighing_of
 from pages.common.described import attributes_of, regions_of
 from pages.common.exports import chart, downloads
 from pages.common.frame import comparison_or_stop, frame, metric_of
-from pages.common.text import count, escape, half_width, percent, span
+from pages.common.text import count, escape, percent, span
 
 QUIET = {"delta_color": "off", "delta_arrow": "off", "border": True, "height": "stretch"}
 SHOWN = 20  # attributes of the love plot; all of them are in the download
@@ -87,16 +87,16 @@ def key_numbers(loaded: Loaded, found: Calibration, headline: str | None) -> Non
     level = f"{loaded.analysis.config.level:.0%} interval by drive"
     points = lambda e: f"{100 * e.lo:+.2f} to {100 * e.hi:+.2f} pp"  # noqa: E731
     with st.grid(6, min_column_width=150):
-        st.metric("Observed rate (P)", percent(found.naive.mu), half_width(found.naive), **QUIET,
+        st.metric("Observed rate (P)", percent(found.naive.mu), span(found.naive), **QUIET,
                   help=f"Share of the scenarios of P with the event; {level}.")
         if headline is None:
             st.metric("Calibrated to Q", "withheld", "see the checks", **QUIET,
                       help="A check of the trust panel refuses the number: it would not be the rate of Q.")
         else:
             estimate = getattr(found, headline)
-            st.metric("Calibrated to Q", percent(estimate.mu), half_width(estimate), **QUIET,
+            st.metric("Calibrated to Q", percent(estimate.mu), span(estimate), **QUIET,
                       help=f"Rate that P's scenarios give in the traffic of Q ({LABELS[headline].lower()}); {level}.")
-        st.metric("Observed rate (Q)", percent(found.target.mu), half_width(found.target), **QUIET,
+        st.metric("Observed rate (Q)", percent(found.target.mu), span(found.target), **QUIET,
                   help=f"Share of the scenarios of Q with the event; {level}. The calibrated rate should meet it when "
                   "only the traffic changed.")
         hidden = headline is None
@@ -107,7 +107,8 @@ def key_numbers(loaded: Loaded, found: Calibration, headline: str | None) -> Non
         st.metric("Left over", "withheld" if hidden else f"{100 * found.residual.mu:+.2f} pp",
                   "see the checks" if hidden else points(found.residual), **QUIET,
                   help="Observed in Q minus calibrated: what the traffic does not explain, such as another AV version, "
-                  f"another map, or what the latents do not see; {level}.")
+                  "another map, what the latents do not see, or what the clip, coarse cells and uncovered traffic "
+                  f"leave uncorrected; {level}.")
         st.metric("Effective scenarios", f"{found.ess:,.0f}", f"{found.ess / loaded.analysis.P.n:.0%} of "
                   f"{loaded.analysis.P.n:,}", **QUIET, help="As many unweighted scenarios would be as informative as P "
                   "with the weights of the headline. A property of the weights, so it has no interval.")
@@ -166,7 +167,9 @@ def weight_panel(loaded: Loaded, found: Calibration, name: str):
         help="Effective number: the sum of the weights, squared, over the sum of their squares.",
     )
     condition = mse_condition(found, loaded.analysis.P.n)
-    color, icon, word = ("green", "check", "it pays") if condition.holds else ("orange", "warning", "not sure")
+    noise = found.traffic.lo <= 0 <= found.traffic.hi
+    color, icon, word = ("gray", "help", "cannot be told") if noise else (
+        ("green", "check", "it pays") if condition.holds else ("orange", "warning", "not sure"))
     st.markdown(
         f":{color}-badge[:material/{icon}: {word}] Squared bias removed **{1e4 * condition.removed:.2f}**, variance "
         f"added **{1e4 * condition.added:.2f}** (squared percentage points). "
@@ -181,7 +184,9 @@ def balance(loaded: Loaded, weights):
     found = weighing_of(loaded).differences(weights.w)
     st.markdown(f"**Do the weights make P look like Q?** · {LABELS[weights.name].lower()}", help="Standardised "
                 "differences of the attributes before and after weighting (a love plot). After weighting they should "
-                "lie in the green band, below 0.1. Bars: 95 % intervals by drive, weights taken as given.")
+                "lie in the green band, below 0.1. Bars: 95 % intervals by drive, weights taken as given. "
+                "Measured values such as time to collision are among them; another AV version may rightly "
+                "change these.")
     if not found:
         st.info("These cohorts have no attributes that people can read, only latents.", icon=":material/search_off:")
         return found

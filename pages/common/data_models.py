@@ -120,7 +120,7 @@ def quality_part() -> None:
         view = state.segmented("quality_view", "View", VIEWS, VIEWS[0], format_func=VIEW_NAMES.get)
         most = state.segmented("quality_most", "Sample, scenarios", SAMPLES, SAMPLES[1], format_func="{:,}".format,
                                help="Whole drives. Pairs of cohorts use every drive.")
-    st.caption("The whole report takes about ten minutes on two cores; you can go on working meanwhile.")
+    st.caption("The whole report takes minutes; you can go on working meanwhile.")
     found = result_of("quality", "Measuring the encoder", start=False, button="Measure it", url=opened.url,
                       fingerprint=opened.fingerprint, view=view, most=most)
     if found is not None:
@@ -172,8 +172,9 @@ def _quality(quality: Quality) -> None:
 def ablation_part() -> None:
     st.markdown("The paper's table of latent sizes: twelve encoders are trained, and one pair of cohorts is compared "
                 "with each of them.")
-    st.warning("It takes about an hour on two cores with the settings below, and as long keeps one of the two places "
-               "for jobs. Trained models are kept: a stopped ablation goes on.", icon=":material/hourglass_top:")
+    st.warning("It takes long (37 minutes on two cores when docs/encoder.md was written), and as long keeps one of the "
+               "two places for jobs. Trained models are kept: a stopped ablation goes on.",
+               icon=":material/hourglass_top:")
     opened = _encoded_corpus()
     if opened is None:
         return

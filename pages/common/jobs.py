@@ -10,6 +10,7 @@ from avshift_core.archive import ArchiveError
 from avshift_core.jobs.board import CANCELLED, DONE, FAILED, Job
 from avshift_core.jobs.kinds import KINDS, job_key
 from pages.common.cached import board, result, workspace
+from pages.common.text import escape
 
 POLL_S = 0.4
 
@@ -37,7 +38,7 @@ def result_of(kind: str, title: str = "", *, start: bool = True, button: str = "
     if job.state == DONE:
         return result(key)
     if job.state == FAILED:
-        st.error(job.error, icon=":material/error:")
+        st.error(escape(job.error), icon=":material/error:")
         st.button("Try again", key=f"again_{key}", on_click=_ask, args=(kind, arguments, title))
     elif job.state == CANCELLED:
         st.info(f"{title}: cancelled. Nothing was lost.", icon=":material/cancel:")

@@ -17,7 +17,7 @@ from avshift_core.shift.gate import GLOBAL_SHIFT, LOCALIZE, NO_SHIFT
 from avshift_core.shift.local import TARGET_HEAVY
 from avshift_core.shift.trust import CAUTION, OK, REFUSE, Check
 from pages.common import state
-from pages.common.text import count, escape, half_width, percent, span
+from pages.common.text import count, escape, percent, span
 
 BADGES = {
     NO_SHIFT: ("green", ":material/check_circle:"), LOCALIZE: ("orange", ":material/my_location:"),
@@ -90,7 +90,7 @@ def conclusion(
 def conclusion_words(analysis: Analysis, calibration: Calibration, headline, checks, event: str) -> str:
     regions = analysis.local.regions if analysis.local is not None else ()
     where = {
-        NO_SHIFT: "P and Q met the same traffic, as far as can be seen.",
+        NO_SHIFT: _no_shift(analysis),
         LOCALIZE: f"Q differs from P in {count(len(regions), 'region')}." if regions
         else "Q differs moderately from P, but in no region that could be confirmed.",
         GLOBAL_SHIFT: "Q differs strongly from P.",
@@ -101,12 +101,21 @@ def conclusion_words(analysis: Analysis, calibration: Calibration, headline, che
         others = f" and {count(len(more), 'other check')}" if more else ""
         return f"{where} The calibrated rate of “{event}” is withheld, because of “{check_title(first)}”{others}."
     value, naive = percent(getattr(calibration, headline).mu), percent(calibration.naive.mu)
-    if analysis.verdict.name == NO_SHIFT:
-        return f"{where} The observed rate of “{event}”, {naive}, can be read as it is."
-    if calibration.traffic.lo <= 0 <= calibration.traffic.hi:
+    none_seen = calibration.traffic.lo <= 0 <= calibration.traffic.hi
+    if none_seen and analysis.verdict.name == NO_SHIFT:
+        read = ", can be read as it is" if analysis.verdict.decided else f"; calibrated to Q it is {value}"
+        return f"{where} The observed rate of “{event}” is {naive}{read}."
+    if none_seen:
         return (f"{where} For “{event}” that makes no difference that could be seen: calibrated to Q {value}, observed "
                 f"in P {naive}.")
     return f"{where} For “{event}” in Q read the calibrated {value}, not the observed {naive}."
+
+
+def _no_shift(analysis: Analysis) -> str:
+    upto = f"{analysis.global_test.gamma_ucb:.3f}"
+    if analysis.verdict.decided:
+        return f"P and Q met the same traffic, up to an advantage of {upto}."
+    return f"No shift between P and Q could be shown; an advantage up to {upto} is not excluded."
 
 
 def key_numbers(analysis: Analysis, calibration: Calibration, headline: str | None) -> None:
@@ -120,7 +129,7 @@ def key_numbers(analysis: Analysis, calibration: Calibration, headline: str | No
             f"all, 0.5 without error. The bounds are one-sided, each with error level {analysis.config.alpha:g}.",
         )
         st.metric(
-            "Observed rate (P)", percent(calibration.naive.mu), half_width(calibration.naive), **quiet,
+            "Observed rate (P)", percent(calibration.naive.mu), span(calibration.naive), **quiet,
             help=f"Share of the scenarios of P with an event, with its {level} interval.",
         )
         if headline is None:
@@ -131,13 +140,12 @@ def key_numbers(analysis: Analysis, calibration: Calibration, headline: str | No
         else:
             estimate = getattr(calibration, headline)
             st.metric(
-                "Calibrated to Q", percent(estimate.mu), f"{100 * calibration.traffic.mu:+.2f} pp",
-                delta_description=half_width(estimate), delta_color="off", border=True, height="stretch",
+                "Calibrated to Q", percent(estimate.mu), span(estimate), **quiet,
                 help=f"Event rate that P's scenarios give in the traffic of Q ({LABELS[headline].lower()}), with its "
-                f"{level} interval; the arrow is the distance to the observed rate.",
+                f"{level} interval.",
             )
         st.metric(
-            "Target rate (Q)", percent(calibration.target.mu), half_width(calibration.target), **quiet,
+            "Target rate (Q)", percent(calibration.target.mu), span(calibration.target), **quiet,
             help=f"Share of the scenarios of Q with an event, with its {level} interval: the calibrated rate should "
             "meet it.",
         )
@@ -154,14 +162,15 @@ def regions_text(analysis: Analysis) -> None:
     local, config = analysis.local, analysis.config
     if local is None and analysis.verdict.name == GLOBAL_SHIFT:
         st.info(
-            f"Localization stopped on purpose: the advantage lies above {config.gamma_large:g}, so regions would be "
-            "most of the space and explain little. Next step: choose a P that is closer to Q.",
+            f"Localization stopped on purpose: the advantage lies above {config.gamma_large:g}, too much for regions to "
+            "explain. Next step: choose a P that is closer to Q.",
             icon=":material/stop_circle:",
         )
     elif local is None:
         st.info(
-            f"Localization stopped on purpose: the lower bound of the advantage is below {config.gamma_small:g}, so "
-            "there is no shift to look for. Next step: none, unless a smaller shift matters; then add scenarios.",
+            f"Localization stopped on purpose: the lower bound of the advantage is below {config.gamma_small:g}, so no "
+            "shift could be shown that one could look for. Next step: none, unless a smaller shift matters; then add "
+            "scenarios.",
             icon=":material/stop_circle:",
         )
     elif not local.regions:

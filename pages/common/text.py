@@ -22,11 +22,10 @@ def percent(value: float) -> str:
     return f"{value:.2%}".replace("%", "\N{NO-BREAK SPACE}%")
 
 
-def half_width(estimate: Estimate) -> str:
-    return f"± {50 * (estimate.hi - estimate.lo):.2f} pp"
-
-
 def span(estimate: Estimate) -> str:
+    """The interval of a rate; its ends, because at rates near 0 it is not even on both sides."""
+    if estimate.lo == estimate.hi:
+        return "no spread was seen: no interval"
     return f"{100 * estimate.lo:.2f} to {100 * estimate.hi:.2f} %"
 
 

@@ -252,4 +252,4 @@ def test_the_lasso_is_answered_within_a_second(visit):
         expect(one.page.get_by_test_id("stDataFrame").first).to_be_visible(timeout=PATIENCE)
         taken.append(time.monotonic() - start)
         one.settle()
-    assert sorted(taken)[0] < 0.8, taken  # the quickest: other work on the machine is not the map's
+    assert sorted(taken)[2] < 0.8, taken  # the median of five
