@@ -27,7 +27,7 @@ HELP = {
     "nothing.",
     "Group": "Clusters whose centres lie close together, joined by Ward's method and named the same way.",
     "Scenarios": "Of P and Q together.",
-    "Share of P": "Share of P's scenarios; 95 % interval by drive.", "Share of Q": "Share of Q's scenarios.",
+    "Share of P": "Share of P's scenarios; 95 % interval by drive.", "Share of Q": "The same of Q.",
     "Q / P": "Above 1 there is more of it in Q; 95 % interval by drive.",
     "Adjusted p": "That P and Q have the same share, drive by drive, adjusted for the number of clusters "
     "(Benjamini-Hochberg).",
@@ -107,7 +107,7 @@ def spread_words(events: ClusterEvents | None) -> str:
     if m is None:
         return ""
     word = "far more than" if m.rate_spread.raw > 2 * m.rate_spread.chance_high else (
-        "more than" if m.rate_spread.p_value <= 0.05 else "no more than")
+        "more than" if m.rate_spread.p_value <= 0.05 else "not clearly more than")
     return (f"Event rates differ between clusters by {100 * m.rate_spread.raw:.1f} percentage points (standard "
             f"deviation), {word} the {100 * m.rate_spread.chance:.1f} that chance alone would give.")
 
@@ -120,9 +120,8 @@ def table(rows) -> int:
     columns = {
         "Cluster": st.column_config.NumberColumn(help=HELP["Cluster"], width=70),
         "Scenarios": st.column_config.NumberColumn(help=HELP["Scenarios"], width=90, format="localized"),
-        "Rate %": number("Rate", "Rate", 75), "Shrunk %": number("Shrunk rate", "Shrunk rate", 100),
+        "Shrunk %": number("Shrunk rate", "Shrunk rate", 100),
         "Events %": number("Share of events", "Share of events", 125),
-        "P %": number("Share of P", "Share of P", 95), "Q %": number("Share of Q", "Share of Q", 95),
         "Adjusted p": st.column_config.NumberColumn(help=HELP["Adjusted p"], width=100, format="%.2g"),
     }
     columns = {name: setting for name, setting in columns.items() if name in shown[0]}
@@ -135,9 +134,17 @@ def row(r: dict) -> dict:
         f"{r['ratio']:.2f} ({r['ratio_lo']:.2f} to {r['ratio_hi']:.2f})")
     shown = {"Cluster": r["cluster"], "Name": r["name"], "Scenarios": r["scenarios"]}
     if "rate" in r:
-        shown |= {"Rate %": 100 * r["rate"], "Shrunk %": 100 * r["rate_shrunk"], "Events %": 100 * r["share_of_events"]}
-    return shown | {"P %": 100 * r["share_P"], "Q %": 100 * r["share_Q"], "Q / P": ratio, "Adjusted p": r["p_adj"],
-                    "Group": r["group"]}
+        shown |= {"Rate": interval(r, "rate"), "Shrunk %": 100 * r["rate_shrunk"],
+                  "Events %": 100 * r["share_of_events"]}
+    return shown | {"Share of P": interval(r, "share_P"), "Share of Q": interval(r, "share_Q"), "Q / P": ratio,
+                    "Adjusted p": r["p_adj"], "Group": r["group"]}
+
+
+def interval(r: dict, name: str) -> str:
+    """A share with its interval; spaces in front, so that sorting the text sorts the numbers."""
+    if r[name] != r[name]:
+        return ""
+    return f"{100 * r[name]:5.1f} % ({100 * r[f'{name}_lo']:.1f} to {100 * r[f'{name}_hi']:.1f})"
 
 
 def detail(desk: Desk, loaded: Loaded, partition: Partition, differences, k: int) -> None:
@@ -216,13 +223,15 @@ def agreement(loaded: Loaded, events: ClusterEvents) -> None:
         return
     chart(agreement_figure(found, phrase(events.event), phrase(events.second_event)), "cluster_agreement",
           f"{of} of two events over {found.n} clusters, correlation {found.pearson_mean:.2f}", loaded)
-    agree = found.pearson_mean > max(0.3, found.chance + 2 * found.pearson_std)
+    agree = found.pearson_p < 0.05 and found.pearson_mean > 0 and (
+        found.pearson_mean - 2 * found.pearson_std > found.chance)
+    said = "The two agree on which clusters are risky" if agree else (
+        "Agreement on which clusters are risky cannot be shown")
     st.markdown(
-        f"**The two {'agree' if agree else 'do not agree'} on which clusters are risky.** Correlation over {found.n} "
-        f"clusters: **{found.pearson_mean:+.2f}** (Pearson; ± {found.pearson_std:.2f} between random halves of the "
-        f"drives), {found.spearman_mean:+.2f} by ranks (Spearman). Events dealt out to other drives by chance would "
-        f"give {found.chance:+.2f}; the same event on both halves gives {found.same_metric:+.2f}, the most that two "
-        f"sources could reach. Scenario by scenario the two events go together with {m.phi:+.2f} (phi).")
+        f"**{said}.** Correlation over {found.n} clusters: **{found.pearson_mean:+.2f}** (Pearson; "
+        f"± {found.pearson_std:.2f} between random halves of the drives), {found.spearman_mean:+.2f} by ranks "
+        f"(Spearman). Events dealt out to other drives by chance would give {found.chance:+.2f}; the same event on both "
+        f"halves gives {found.same_metric:+.2f}. Scenario by scenario the two events go together with {m.phi:+.2f} (phi).")
 
 
 clusters(frame("Clusters"))

@@ -12,7 +12,7 @@ from avshift_core.latent.pack import Stamp
 from avshift_core.latent.project import Projection
 from avshift_core.plots.map_colours import colour_options
 from avshift_core.quality.clusters import N_CLUSTERS
-from avshift_core.shift.gate import GLOBAL_SHIFT
+from avshift_core.shift.gate import GLOBAL_SHIFT, NO_SHIFT
 from avshift_core.shift.selected import halves, row_of_scenario, scenario_of_row
 from pages.common import parts, state
 from pages.common.cached import Loaded
@@ -23,7 +23,6 @@ from pages.common.map import Layers, Selection, drawn, latent_map, layers_of
 from pages.common.mapped import SPACES, Picture, density_of, outlines_of, packed_of, picture_of
 from pages.common.selection import (
     Choice,
-    change,
     choice_in_link,
     details,
     lasso_in_link,
@@ -58,15 +57,17 @@ def map_page(desk: Desk) -> None:
 
 
 def conclusion(loaded: Loaded) -> str:
-    local = loaded.analysis.local
+    local, verdict = loaded.analysis.local, loaded.analysis.verdict.name
     if local is None:
-        apart = loaded.analysis.verdict.name == GLOBAL_SHIFT
-        return f"{'Q lies apart from P nearly everywhere' if apart else 'P and Q lie in the same places'}, as far as " \
-            "can be seen."
+        return f"Q differs from P strongly (at least {loaded.analysis.global_test.tv_lower:.0%} in total variation)." \
+            if verdict == GLOBAL_SHIFT else "P and Q lie in the same places, as far as can be seen."
+    asked = "No shift could be shown; regions were looked for because you asked for it"
     if not local.regions:
-        return "P and Q differ, but in no place that other drives confirm."
+        return f"{asked}, and none was found." if verdict == NO_SHIFT else \
+            "P and Q differ, but in no place that other drives confirm."
     names = ", ".join(f"R{r.k}" for r in local.regions[:6]) + (", …" if len(local.regions) > 6 else "")
-    return f"Q differs from P in {count(len(local.regions), 'region')}, outlined on the map: {names}."
+    found = f"{count(len(local.regions), 'region')}, outlined on the map: {names}."
+    return f"{asked}. Found: {found}" if verdict == NO_SHIFT else f"Q differs from P in {found}"
 
 
 def choices(loaded: Loaded) -> tuple[str, str, bool]:
@@ -104,7 +105,7 @@ def board(desk: Desk, loaded: Loaded, projection: Projection | None, partition, 
         choice = choice_in_link(loaded, points, partition if colour == "cluster" else None)
     except AVShiftError as error:
         st.warning(escape(str(error)), icon=":material/link_off:")
-        st.button("Clear the selection", on_click=change, kwargs={"sel": None, "kept": None})
+        st.button("Clear the selection", on_click=state.go, kwargs={"sel": None, "kept": None})
         choice = None
     picture = picture_of(loaded, space, projection)
     metric = metric_of(loaded) if loaded.comparison.metrics else None
@@ -149,7 +150,7 @@ def one_map(
 
     def keep_layers() -> None:
         layers = layers_of(name)
-        change(density=True if layers.density else None, shapes=None if layers.shapes else False)
+        state.go(density=True if layers.density else None, shapes=None if layers.shapes else False)
 
     return latent_map(
         packed, key=name, height=height, outlines=(*shapes, *marked(loaded, picture)),
@@ -193,12 +194,14 @@ def trust(loaded: Loaded, space: str, projection: Projection | None) -> None:
     if projection is not None and space != "pca34":
         faith = projection.umap_faith if space == "umap" else projection.pca_faith
         text += (f" Of a scenario's {faith.k} nearest neighbours this one keeps {100 * faith.kept:.0f} % beside it "
-                 f"(trustworthiness {faith.trustworthiness:.2f}, continuity {faith.continuity:.2f}, of at most 1).")
+                 f"(within a sample of {count(faith.rows, 'scenario')}: trustworthiness {faith.trustworthiness:.2f}, "
+                 f"continuity {faith.continuity:.2f}, of at most 1).")
     if space == "umap":
         text += " Distances between groups, their sizes and empty spaces mean nothing on UMAP: compare PCA."
     st.caption(text, help="Trustworthiness: neighbours on the map are neighbours in the space. Continuity: neighbours "
-               "in the space are neighbours on the map. Measured on a sample of up to 2,000 scenarios. UMAP is made of "
-               "the first 30 principal components, with a fixed seed: the same scenarios give the same map.")
+               "in the space are neighbours on the map. Both look only at neighbours within the sample; the share that "
+               "is kept counts neighbours among all scenarios. UMAP is made of the first 30 principal components, with "
+               "a fixed seed: the same scenarios give the same map.")
 
 
 map_page(frame("Latent map"))

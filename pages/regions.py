@@ -28,13 +28,26 @@ HELP = {
     "by drive.",
     "Share of Q": "q_k: the same of Q.",
     "Q / P": "q_k / p_k: above 1 there is more of it in Q; 95 % interval by drive.",
-    "Weight": "What a scenario of P counts there: q_k / p_k, at most the clip B.",
+    "Weight": "q_k / p_k of the region as a whole, at most the clip B. The calibrated rate takes weights cell by cell.",
     "Moves the rate": "Contribution to the difference between calibrated and observed rate of the chosen metric, in "
-    "percentage points, with its 95 % interval. All regions and what lies elsewhere add up to that difference.",
+    "percentage points, with its 95 % interval. All regions and what lies elsewhere add up to that difference. "
+    "Measured on all drives, also those that chose the region, so that steps of regions lean too large; weights are "
+    "cell by cell.",
     "Adjusted p": "Of the confirming drives, adjusted for the number of regions (Benjamini-Hochberg).",
     "Effect": "Absolute log-odds of the classifier's mean score there: 0 none, 1.1 three to one, 2.2 nine to one.",
     "Scenarios P, Q": "All scenarios in the region.",
     "Drives": "Drives with a scenario there.",
+}
+BARE_HELP = HELP | {
+    "Region": "V1, V2 and so on: cells without P, joined where they lie together. Some drives chose them; no others "
+    "confirmed them.",
+    "Share of P": "Share of P's scenarios that lie there, on all drives, also those that chose it; 95 % interval by "
+    "drive.",
+    "Share of Q": "The same of Q.",
+    "Q / P": "Share of Q over share of P, on all drives; 95 % interval by drive.",
+    "Adjusted p": "That P and Q have the same share there, on all drives, also those that chose it; times the number "
+    "of cells (Bonferroni).",
+    "Scenarios P, Q": "All scenarios there.",
 }
 
 
@@ -56,7 +69,8 @@ def conclusion(loaded: Loaded, described: DescribedRegions) -> str:
     analysis = loaded.analysis
     if analysis.local is None:
         if analysis.verdict.name == GLOBAL_SHIFT:
-            return "Q differs from P nearly everywhere: no regions were looked for."
+            return (f"Q differs from P strongly (at least {analysis.global_test.tv_lower:.0%} in total variation): no "
+                    "regions were looked for.")
         return "No shift to locate: P and Q met the same traffic, as far as can be seen."
     if not described.regions:
         return "No place was found where Q differs from P that other drives confirm."
@@ -176,7 +190,8 @@ def violations(desk: Desk, loaded: Loaded, described: DescribedRegions) -> None:
     st.markdown("#### Overlap violations", help="Places where Q is significantly present and P has next to nothing. "
                 "No weight can make P speak for them: they are listed and left uncorrected.")
     if not described.violations:
-        st.caption("None: wherever Q has a noticeable share of its scenarios, P has some too.")
+        st.caption(f"None that is statistically clear; {percent(loaded.analysis.calibrator.uncovered_mass)} of Q lies "
+                   "in cells with next to no P.")
         return
     total = sum(f.q.mu for f in described.violations)
     st.markdown(f"**{percent(total)}** of Q lies where P has next to nothing, and stays uncorrected. Collect such "
@@ -184,8 +199,8 @@ def violations(desk: Desk, loaded: Loaded, described: DescribedRegions) -> None:
     rows = region_table(described, loaded.analysis, None, state.clip_value())
     shown = [row(r) for r in rows[rows["violation"]].to_dict("records")]
     left_out = ("Weight", "Moves the rate")
-    chosen = choose_row("bare", [{k: v for k, v in r.items() if k not in left_out} for r in shown], help=HELP,
-                        alt="Places where P has next to no scenarios")
+    chosen = choose_row("bare", [{k: v for k, v in r.items() if k not in left_out} for r in shown],
+                        help=BARE_HELP, alt="Places where P has next to no scenarios")
     detail(desk, loaded, described.violations[chosen])
 
 

@@ -166,8 +166,10 @@ def _place_words(loaded: Loaded, place: Standing | None) -> str:
             "It belongs to neither of the two cohorts."
     if place.region is None:
         return f"A scenario of {place.cohort}. No regions were looked for: {escape(loaded.analysis.verdict.sentence)}"
+    if place.bare:
+        return f"A scenario of {place.cohort}. P has next to nothing like it: it is never weighted."
     if not place.region:
-        return f"A scenario of {place.cohort}, outside of all regions: P and Q have about the same share of its like."
+        return f"A scenario of {place.cohort}, outside of all regions: no difference was confirmed here."
     region = loaded.analysis.local.regions[place.region - 1]
     return (f"A scenario of {place.cohort} in region R{region.k}, which holds {region.p_k:.1%} of P and "
             f"{region.q_k:.1%} of Q: {_ratio(region)}.")

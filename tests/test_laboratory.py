@@ -98,8 +98,15 @@ def test_mean_and_rms_leave_out_what_is_no_number():
     assert (m.lo, m.hi) == (pytest.approx(low), pytest.approx(high))
     r = rms_of(values)
     assert r.value == pytest.approx(np.sqrt((0.01 + 0.09 + 0.04) / 3))
-    assert 0.1 - 1e-12 <= r.lo <= r.value <= r.hi <= 0.3 + 1e-12  # resampling three errors can give no more
+    # 0.14 / 9.3484 and 0.14 / 0.21580: quantiles of chi-square with 3 degrees of freedom, from a printed table
+    assert (r.lo, r.hi) == pytest.approx((np.sqrt(0.14 / 9.3484), np.sqrt(0.14 / 0.2158)), rel=1e-4)
     assert np.isnan(mean_of([0.5]).lo) and np.isnan(rms_of([]).value)
+
+
+def test_the_interval_of_an_rms_covers_after_a_few_fleets():
+    rng, runs = np.random.default_rng(0), 1000
+    found = [rms_of(rng.normal(size=4)) for _ in range(runs)]
+    assert 0.93 <= np.mean([r.lo <= 1 <= r.hi for r in found]) <= 0.97
 
 
 def test_precision_and_recall_by_hand():
@@ -295,6 +302,9 @@ def test_truth_of_a_comparison(fleet, lorries, tmp_path):
     cells = [("harbor", "2026-W11")], [("harbor", "2026-W12")]
     assert isinstance(told, DemoTruth) and (told.source, told.target) == tuple(map(tuple, cells))
     assert told.gamma_star == truth.gamma_star(*cells)
+    distance, D = pd.Series(np.abs(told.w - 1)), lorries.P.n_drives
+    by_drive = (distance - distance.mean()).groupby(lorries.P.drive).sum()
+    assert told.gamma_se == pytest.approx(np.sqrt(D / (D - 1) * (by_drive**2).sum()) / len(distance) / 4)
     assert told.w.mean() == pytest.approx(1, abs=4 * told.w.std() / np.sqrt(len(told.w)))  # E_P[w*] = 1
     assert (1 / told.w_Q).mean() == pytest.approx(1, abs=0.2)  # E_Q[1 / w*] = 1
     rate = told.rates["hard_brake"]

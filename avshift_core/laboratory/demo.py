@@ -83,7 +83,7 @@ class DemoTruth:
 
     Attributes:
         source, target: (area, period) of both cohorts.
-        gamma_star, gamma_se: advantage of the best classifier of contexts, and its standard error.
+        gamma_star, gamma_se: advantage of the best classifier of contexts, and its standard error, by drive.
         expected: the verdict that gamma_star would get.
         w, w_Q: (n,) exact ratio dQ/dP at the scenarios of P and of Q.
         precision, recall: of the scenarios in regions against those with a ratio off 1.
@@ -183,7 +183,7 @@ def _compare(a: Analysis, truth: Truth, source: Sequence[Cell], target: Sequence
     versions = [sorted(set(cohort.obs["av_version"].astype(str))) for cohort in (a.P, a.Q)]
     rates, reason = _rates(a, truth, w, source, target, versions[0])
     return DemoTruth(
-        tuple(source), tuple(target), gamma_star, float(distance.std() / 4 / np.sqrt(len(distance))),
+        tuple(source), tuple(target), gamma_star, _error(np.ones(a.P.n), distance, a.P.drive) / 4,
         band(gamma_star, a.config), w, w_Q, _regions(a, w, off), **precision_recall(found, off),
         version="+".join(versions[0]), rates=rates, rates_reason=reason,
         other_version=tuple(v for v in versions[1] if v not in versions[0]),

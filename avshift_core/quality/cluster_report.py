@@ -12,12 +12,12 @@ from avshift_core.errors import ConfigError
 from avshift_core.progress import Progress
 from avshift_core.quality.clusters import N_CLUSTERS, Clusters, measure_clusters
 from avshift_core.shift.analyze import Analysis
-from avshift_core.shift.breakdown import rate_interval
+from avshift_core.shift.breakdown import design_effect_of_mean, rate_interval
 from avshift_core.shift.calibrate import Estimate
 from avshift_core.shift.celltree import cell_counts, test_nodes
 from avshift_core.shift.drives import adjust_bh, clustered_variance
 from avshift_core.shift.naming import name_sets
-from avshift_core.shift.regions import mass, pooled_attributes, ratio_of
+from avshift_core.shift.regions import design_in, fewer_drives, mass, pooled_attributes, ratio_of
 from avshift_core.shift.representatives import representatives
 
 FEWEST, MOST = 5, 60  # clusters that can be asked for
@@ -97,15 +97,17 @@ def cluster_steps(
     groups = [group[cluster] == g for g in range(group.max() + 1)]
     group_names = name_sets(attributes, groups, sample.drive, fallbacks=[f"group {g + 1}" for g in range(len(groups))])
     yield Progress("P against Q", 0.85)
-    shares = [[mass(cluster == k, sample.y == c, sample.drive, analysis.config.level) for k in range(K)]
-              for c in (0, 1)]
+    level = analysis.config.level
+    shares = [[mass(cluster == k, sample.y == c, sample.drive, level, design_in(cluster == k, sample, c))
+               for k in range(K)] for c in (0, 1)]
+    drives = fewer_drives(sample)
     tested = test_nodes(cell_counts(cluster, sample.drive, K, sample.n_drives), sample.drive_size, sample.drive_y)
     scenes = [[representatives(analysis.space.X, np.flatnonzero((cluster == k) & (sample.y == c)), sample.drive)
                for k in range(K)] for c in (0, 1)]
     yield Progress("Done", 1.0)
     return Partition(
         K, seed, cluster, centres, on_axes(analysis.space.X, centres), names, group, group_names, *map(tuple, shares),
-        tuple(ratio_of(p, q, analysis.config.level) for p, q in zip(*shares, strict=True)),
+        tuple(ratio_of(p, q, drives, level) for p, q in zip(*shares, strict=True)),
         tuple(adjust_bh(tested.p_value).tolist()), *(tuple(np.bincount(cluster[sample.y == c], minlength=K).tolist())
                                                      for c in (0, 1)),
         tuple(tested.drives.tolist()), tuple(scenes[0]),
@@ -184,6 +186,7 @@ def on_axes(X, centres) -> np.ndarray:
 def cluster_rates(cluster, K: int, value, analysis: Analysis) -> tuple[Estimate | None, ...]:
     """Mean of an event in each cluster with a drive-level interval (Korn and Graubard)."""
     drive, level, known = analysis.sample.drive, analysis.config.level, np.isfinite(value)
+    design = design_effect_of_mean(drive[known], value[known]) if known.any() else 1.0
     found = []
     for k in range(K):
         rows = np.flatnonzero((cluster == k) & known)
@@ -194,7 +197,7 @@ def cluster_rates(cluster, K: int, value, analysis: Analysis) -> tuple[Estimate 
         own = np.unique(drive[rows], return_inverse=True)[1]
         D = int(own.max()) + 1
         se = float(np.sqrt(clustered_variance(value[rows] - mu, own, D)))
-        lo, hi = rate_interval(mu, se, len(rows), D, level)
+        lo, hi = rate_interval(mu, se, len(rows), D, level, design)
         found.append(Estimate(mu, min(lo, mu), max(hi, mu), se))
     return tuple(found)
 

@@ -13,6 +13,7 @@ from avshift_core.errors import CohortError
 from avshift_core.latent.cells import OUTSIDE
 from avshift_core.shift.analyze import Analysis
 from avshift_core.shift.calibrate import Calibration, Calibrator, Estimate
+from avshift_core.shift.drives import clustered_variance
 from avshift_core.shift.trust import mse_gain, mse_terms
 
 ELSEWHERE = 0  # number of what lies in no region
@@ -248,6 +249,17 @@ def rate_interval(mu: float, se: float, n: int, drives: int, level: float, desig
     return float(low), float(high)
 
 
+def design_effect_of_mean(drive, ell) -> float:
+    """Variance of the mean of values in [0, 1] over that of independent scenarios, at least 1.
+
+    >>> design_effect_of_mean(np.array([0, 0, 1, 1]), np.array([1.0, 1.0, 0.0, 0.0]))      # 2 * (1 + 1) / 16 * 4 / 0.25
+    4.0
+    """
+    mu = ell.mean()
+    variance = clustered_variance(ell - mu, drive, int(drive.max()) + 1)
+    return float(max(1.0, len(ell) * variance / max(mu * (1 - mu), 1e-300)))
+
+
 def _group_rates(analysis: Analysis, metric: str, levels, of_P, of_Q, value, spread):
     calibrator, P, Q = analysis.calibrator, analysis.P, analysis.Q
     M = calibrator.M
@@ -256,7 +268,7 @@ def _group_rates(analysis: Analysis, metric: str, levels, of_P, of_Q, value, spr
         "target": (of_Q, Q.drive, Q.n_drives, calibrator.ell_Q[metric]),
     }
     sides["calibrated"] = sides["naive"]
-    design = {name: _design_effect(drive, ell / M) for name, (_, drive, _, ell) in sides.items()}
+    design = {name: design_effect_of_mean(drive, ell / M) for name, (_, drive, _, ell) in sides.items()}
     n = {name: np.bincount(of, minlength=len(levels)) for name, (of, *_) in sides.items()}
     drives = {
         name: (_cross(of, drive, len(levels), D, None) > 0).sum(axis=1) for name, (of, drive, D, _) in sides.items()
@@ -275,13 +287,6 @@ def _group_rates(analysis: Analysis, metric: str, levels, of_P, of_Q, value, spr
             level, *(estimate(name, g) for name in ("naive", "calibrated", "target")), int(n["naive"][g]),
             int(n["target"][g]), int(drives["naive"][g]), int(drives["target"][g]),
         )
-
-
-def _design_effect(drive, ell) -> float:
-    """Variance of the mean over that of independent scenarios, at least 1."""
-    mu, D = ell.mean(), int(drive.max()) + 1
-    sums = np.bincount(drive, ell - mu, minlength=D)
-    return float(max(1.0, D / max(D - 1, 1) * (sums @ sums) / max(len(ell) * mu * (1 - mu), 1e-300)))
 
 
 def _regions_of_strata(analysis: Analysis, S: int) -> np.ndarray:

@@ -6,7 +6,7 @@ A name describes most of the scenarios, it does not prove anything: the profile 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from avshift_core.shift.profile import profile
 LONGEST = 60  # characters: one line of a table
 LONG_WORD = 34  # characters of a level that nobody has words for
 MOST = 0.55  # share of the scenarios that a word has to fit
+JOINT = 0.5  # the same for all words of a name at once
 SECOND = 0.25  # share of the second category in "jaywalking or yielding"
 APART = 0.5  # standardised difference from which a level is worth a word
 FAR = 0.7  # the same for a number, which needs a threshold besides
@@ -32,11 +33,17 @@ KNOWN = (*LEAD, "road_type", "hour")
 
 @dataclass(frozen=True)
 class Piece:
-    """One part of a name; strength: the standardised difference it rests on."""
+    """One part of a name.
+
+    Attributes:
+        strength: the standardised difference it rests on.
+        met: (m,) which of the rows that are named it is true of; not where the value is missing.
+    """
 
     column: str
     text: str
     strength: float
+    met: np.ndarray = field(compare=False)
 
     @property
     def comma(self) -> bool:
@@ -153,19 +160,21 @@ def _pieces(table: Attributes, mask, differences: Sequence[Difference]) -> list[
     told = [d for d in differences if d.kind == SHARE and _tells(d)]
     first = {column: next((d for d in told if d.column == column), None) for column in KNOWN}
     category = first["category"].level if first["category"] else None
-    lead = [*_event(differences, first["category"], first["turn_type"]), *_who(category, first)]
+    lead = [*_event(table, mask, differences, first["category"], first["turn_type"]),
+            *_who(table, mask, category, first)]
     rest = []
     if (road := first["road_type"]) and road.level in phrases.WHERE:
-        rest.append(Piece("road_type", phrases.WHERE[road.level], road.smd))
+        rest.append(Piece("road_type", phrases.WHERE[road.level], road.smd, _has(table, mask, road)))
     if hour := first["hour"]:
-        rest.append(Piece("hour", phrases.WHEN.get(hour.level.split(",")[0], _plain(hour)), hour.smd))
-    rest += [Piece(d.column, _plain(d), d.smd) for d in told if d.column not in KNOWN]
+        text = phrases.WHEN.get(hour.level.split(",")[0], _plain(hour))
+        rest.append(Piece("hour", text, hour.smd, _has(table, mask, hour)))
+    rest += [Piece(d.column, _plain(d), d.smd, _has(table, mask, d)) for d in told if d.column not in KNOWN]
     for d in differences:
         if d.kind == NUMBER and (d.column not in phrases.OF_CUTIN or category == "agent_cutting_in"):
             rest += _number(table, mask, d)
     rest.sort(key=lambda piece: -piece.strength)
     if not lead:
-        lead = _mixture(differences, bool(rest))
+        lead = _mixture(mask, differences, bool(rest))
     return [*lead, *rest]
 
 
@@ -173,36 +182,46 @@ def _tells(d: Difference) -> bool:
     return d.inside >= MOST and d.smd >= APART and (d.ratio is None or d.ratio >= MORE_OFTEN) and not d.lo <= 0
 
 
-def _event(differences, category: Difference | None, turn: Difference | None) -> list[Piece]:
+def _has(table: Attributes, mask, *levels: Difference) -> np.ndarray:
+    """(m,) which rows in `mask` have one of some levels of a column."""
+    read = table.category(levels[0].column)
+    return np.isin(read.code[mask], [read.levels.index(d.level) for d in levels])
+
+
+def _event(table: Attributes, mask, differences, category: Difference | None, turn: Difference | None) -> list[Piece]:
     """What happens: a turn rather than everyday driving, a category, or two of them."""
     if turn and turn.level in phrases.TURNS and (category is None or category.level in phrases.EVERYDAY):
-        return [Piece("turn_type", phrases.TURNS[turn.level], turn.smd)]
+        return [Piece("turn_type", phrases.TURNS[turn.level], turn.smd, _has(table, mask, turn))]
     if category:
-        return [Piece("category", phrases.EVENTS.get(category.level, (_plain(category), ""))[0], category.smd)]
+        text = phrases.EVENTS.get(category.level, (_plain(category), ""))[0]
+        return [Piece("category", text, category.smd, _has(table, mask, category))]
     two = [d for d in differences if d.column == "category" and d.inside >= SECOND and d.smd > 0]
     two = sorted((d for d in two if d.level in phrases.EVENTS), key=lambda d: -d.inside)
     if len(two) >= 2 and two[0].inside + two[1].inside >= MOST and two[0].smd >= APART:
-        return [Piece("category", " or ".join(phrases.EVENTS[d.level][0] for d in two[:2]), two[0].smd)]
+        text = " or ".join(phrases.EVENTS[d.level][0] for d in two[:2])
+        return [Piece("category", text, two[0].smd, _has(table, mask, *two[:2]))]
     return []
 
 
-def _mixture(differences, more: bool) -> list[Piece]:
+def _mixture(mask, differences, more: bool) -> list[Piece]:
     """Where nothing prevails: the two most frequent categories, or just "scenarios" when other words follow."""
     common = sorted((d for d in differences if d.column == "category" and d.level in phrases.EVENTS and d.inside > 0.1),
                     key=lambda d: -d.inside)
+    any_row = np.ones(int(mask.sum()), dtype=bool)
     if not common:
-        return [Piece("category", "scenarios", 0.0)] if more else []
+        return [Piece("category", "scenarios", 0.0, any_row)] if more else []
     text = "mixed scenarios" if more else "mixed: " + ", ".join(phrases.EVENTS[d.level][0] for d in common[:2])
-    return [Piece("category", text, 0.0)]
+    return [Piece("category", text, 0.0, any_row)]
 
 
-def _who(category: str | None, first) -> list[Piece]:
+def _who(table: Attributes, mask, category: str | None, first) -> list[Piece]:
     who = first["cutin_type"] if category == "agent_cutting_in" else first["actor_type"]
     if category not in phrases.EVENTS or who is None or who.level not in phrases.WHO:
         return []
     if phrases.IMPLIED.get(category) == who.level:
         return []
-    return [Piece(who.column, f"{phrases.EVENTS[category][1]} {phrases.WHO[who.level]}", who.smd)]
+    text = f"{phrases.EVENTS[category][1]} {phrases.WHO[who.level]}"
+    return [Piece(who.column, text, who.smd, _has(table, mask, who))]
 
 
 def _plain(d: Difference) -> str:
@@ -226,19 +245,25 @@ def _number(table: Attributes, mask, d: Difference) -> list[Piece]:
         return []
     if whole and t == 1:
         pattern = phrases.ONE.get(d.column, pattern)
-    return [] if t is None else [Piece(d.column, pattern.replace("{t}", f"{t:g}"), strength)]
+    if t is None:
+        return []
+    met = values[mask] >= t if d.smd > 0 else values[mask] < t
+    return [Piece(d.column, pattern.replace("{t}", f"{t:g}"), strength, met)] if met.mean() >= JOINT else []
 
 
 def _body(pieces: Sequence[Piece], room: int, fresh: Sequence[Piece] = ()) -> str:
-    """Pieces joined while there is room; of columns that say the same only the first. `fresh` comes before the rest."""
+    """Pieces joined while there is room and at least half of the rows meet them all; of columns that say the same only
+    the first. `fresh` comes before the rest.
+    """
     lead = [piece for piece in pieces if piece.column in LEAD][:2]
     rest = [*fresh[:1], *(piece for piece in pieces if piece not in lead), *fresh[1:]]
-    chosen, used = [], set()
+    chosen, used, joint = [], set(), True
     for piece in [*lead, *rest]:
         extra = sum(c not in lead for c in chosen)
-        fits = len(_joined([*chosen, piece])) <= room
+        fits = len(_joined([*chosen, piece])) <= room and (not chosen or np.mean(joint & piece.met) >= JOINT)
         if piece.column not in used and fits and (piece in lead or extra < EXTRA):
             chosen.append(piece)
+            joint = joint & piece.met
             used |= {piece.column, *(c for group in phrases.GROUPS if piece.column in group for c in group)}
     return _joined(chosen)
 

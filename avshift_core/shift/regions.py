@@ -11,9 +11,10 @@ from scipy import stats
 from avshift_core.latent.cells import OUTSIDE
 from avshift_core.shift.analyze import Analysis
 from avshift_core.shift.attributes import Attributes, read_attributes
-from avshift_core.shift.breakdown import contributions, rate_interval
+from avshift_core.shift.breakdown import contributions, design_effect_of_mean, rate_interval
 from avshift_core.shift.calibrate import Estimate
 from avshift_core.shift.differences import Difference
+from avshift_core.shift.drives import Pool
 from avshift_core.shift.local import TARGET_HEAVY, Region
 from avshift_core.shift.naming import name_sets
 from avshift_core.shift.profile import profile
@@ -22,6 +23,7 @@ from avshift_core.shift.representatives import representatives
 COLUMNS = ["region", "name", "more_in", "violation", "n_P", "n_Q", "drives", "p_k", "p_k_lo", "p_k_hi", "q_k", "q_k_lo",
            "q_k_hi", "ratio", "ratio_lo", "ratio_hi", "weight", "B", "effect", "p_adj", "contribution",
            "contribution_lo", "contribution_hi", "metric"]
+NO_SPREAD = 1e-12  # a standard error below is rounding: every drive has the same share
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +34,7 @@ class RegionFacts:
         title: "R1", or "V1" for an overlap violation; name: proposed from its attributes, with how much more of it
             one cohort has.
         p, q: masses under P and Q with drive-level intervals; of the drives that confirmed a region, of all drives for
-            a violation. ratio: q / p with its interval, None where P has nothing there.
+            a violation. ratio: q / p with its interval, None where there is none.
         n_drives: drives with a scenario there.
         differences: its profile against all other scenarios, the largest difference first.
         scenes_P, scenes_Q: rows of each cohort that stand for it.
@@ -138,16 +140,18 @@ def _facts(analysis: Analysis, attributes, letter: str, regions, inside, measure
     titles = [f"{letter}{region.k}" for region in regions]
     names = name_sets(attributes, inside, sample.drive, masses=[(r.p_k, r.q_k) for r in regions],
                       fallbacks=[f"region {title}" for title in titles], differences=profiles)
+    drives = fewer_drives(sample, measures)
     found = []
     for region, title, name, rows, differences in zip(regions, titles, names, inside, profiles, strict=True):
-        p, q = (mass(rows, measures & (sample.y == c), sample.drive, analysis.config.level) for c in (0, 1))
+        p, q = (mass(rows, measures & (sample.y == c), sample.drive, analysis.config.level, design_in(rows, sample, c))
+                for c in (0, 1))
         scenes = [representatives(X, np.flatnonzero(rows & (sample.y == c)), sample.drive) for c in (0, 1)]
-        found.append(RegionFacts(title, name, region, p, q, ratio_of(p, q, analysis.config.level), differences,
-                                 scenes[0], tuple(row - analysis.P.n for row in scenes[1])))
+        found.append(RegionFacts(title, name, region, p, q, ratio_of(p, q, drives, analysis.config.level),
+                                 differences, scenes[0], tuple(row - analysis.P.n for row in scenes[1])))
     return tuple(found)
 
 
-def mass(inside, measures, drive, level: float = 0.95) -> Estimate:
+def mass(inside, measures, drive, level: float = 0.95, design: float = 1.0) -> Estimate:
     """Share of the scenarios of some drives that lie inside.
 
         p = sum_d C_d / sum_d n_d,     Var p = D/(D-1) * sum_d (C_d - p n_d)^2 / (sum_d n_d)^2
@@ -156,6 +160,7 @@ def mass(inside, measures, drive, level: float = 0.95) -> Estimate:
 
     Args:
         inside, measures: (n,) bool: rows of the set, and rows that count; drive: (n,) drives 0..G-1.
+        design: design effect for where no or every row that counts lies inside, such as `design_in`.
     """
     rows = np.flatnonzero(measures)
     if not len(rows):
@@ -164,23 +169,41 @@ def mass(inside, measures, drive, level: float = 0.95) -> Estimate:
     C = np.bincount(drive[rows], inside[rows], minlength=len(n))
     p, D = float(C.sum() / n.sum()), int((n > 0).sum())
     se = float(np.sqrt(D / max(D - 1, 1) * ((C - p * n) ** 2).sum())) / n.sum()
-    lo, hi = rate_interval(p, se, len(rows), D, level)
+    lo, hi = rate_interval(p, se, len(rows), D, level, design)
     return Estimate(p, min(lo, p), max(hi, p), se)
 
 
-def ratio_of(p: Estimate, q: Estimate, level: float = 0.95) -> Estimate | None:
-    """q / p with an interval symmetric in its logarithm; None where one of them is 0.
+def design_in(event, sample: Pool, c: int) -> float:
+    """Design effect of a share (n,) bool in all of cohort c; of the other cohort where c has none of it, or all."""
+    own = sample.y == c
+    rows = own if 0 < event[own].mean() < 1 else ~own
+    return design_effect_of_mean(sample.drive[rows], event[rows])
+
+
+def fewer_drives(sample: Pool, measures=None) -> int:
+    """Drives of the cohort that has fewer; of the rows in `measures` (n,) where given."""
+    counts = np.ones(sample.n, dtype=bool) if measures is None else measures
+    return min(len(np.unique(sample.drive[counts & (sample.y == c)])) for c in (0, 1))
+
+
+def ratio_of(p: Estimate, q: Estimate, drives: int, level: float = 0.95) -> Estimate | None:
+    """q / p with an interval symmetric in its logarithm; None where one of them is 0, or without a standard error.
 
         Var log(q / p) = Var q / q^2 + Var p / p^2
 
-    >>> r = ratio_of(Estimate(0.1, 0, 1, 0.01), Estimate(0.2, 0, 1, 0.02))
-    >>> [round(x, 3) for x in (r.mu, r.lo, r.hi)]        # 2 exp(-+ 1.96 sqrt(0.1^2 + 0.1^2))
-    [2.0, 1.516, 2.639]
+    Args:
+        drives: of the cohort that has fewer, for Student's t.
+
+    >>> r = ratio_of(Estimate(0.1, 0, 1, 0.01), Estimate(0.2, 0, 1, 0.02), 11)
+    >>> [round(x, 3) for x in (r.mu, r.lo, r.hi)]        # 2 exp(-+ 2.228 sqrt(0.1^2 + 0.1^2))
+    [2.0, 1.459, 2.741]
     """
-    if p.mu <= 0 or q.mu <= 0:
+    if p.mu <= 0 or q.mu <= 0 or drives < 2:
         return None
     ratio, se = q.mu / p.mu, float(np.hypot(p.se / p.mu, q.se / q.mu))
-    reach = float(np.exp(stats.norm.ppf((1 + level) / 2) * se))
+    if se < NO_SPREAD:
+        return None
+    reach = float(np.exp(stats.t.ppf((1 + level) / 2, drives - 1) * se))
     return Estimate(ratio, ratio / reach, ratio * reach, ratio * se)
 
 

@@ -16,7 +16,7 @@ import pandas as pd
 from avshift_core.errors import AVShiftError
 from avshift_core.shift.analyze import Analysis
 from avshift_core.shift.calibrate import Estimate
-from avshift_core.shift.regions import mass, ratio_of
+from avshift_core.shift.regions import design_in, fewer_drives, mass, ratio_of
 from avshift_core.shift.representatives import representatives
 from avshift_core.words import readable
 
@@ -34,7 +34,7 @@ class Selected:
 
     Attributes:
         mask: (n,) bool; rows: (m,) pooled rows, P and Q evenly mixed.
-        p, q: share of P and of Q that is selected, with drive-level intervals; ratio: q / p, None where one is 0.
+        p, q: share of P and of Q that is selected, with drive-level intervals; ratio: q / p, None as in `ratio_of`.
         rate_P, rate_Q: share of the selected scenarios of each cohort with the event, None where there is none.
         drives: drives with a selected scenario.
     """
@@ -63,13 +63,14 @@ def select(analysis: Analysis, mask, metric: str | None = None) -> Selected:
     sample, level = analysis.sample, analysis.config.level
     mask = np.asarray(mask, dtype=bool)
     of = [mask & (sample.y == c) for c in (0, 1)]
-    p, q = (mass(mask, sample.y == c, sample.drive, level) for c in (0, 1))
+    p, q = (mass(mask, sample.y == c, sample.drive, level, design_in(mask, sample, c)) for c in (0, 1))
     rates = [None, None]
     if metric is not None:
         event = np.concatenate([analysis.P.ell[metric], analysis.Q.ell[metric]]) > 0
-        rates = [mass(event, rows, sample.drive, level) if rows.any() else None for rows in of]
+        rates = [mass(event, rows, sample.drive, level, design_in(event, sample, c)) if rows.any() else None
+                 for c, rows in enumerate(of)]
     return Selected(mask, _mixed(of), int(of[0].sum()), int(of[1].sum()), len(np.unique(sample.drive[mask])), p, q,
-                    ratio_of(p, q, level), *rates)
+                    ratio_of(p, q, fewer_drives(sample), level), *rates)
 
 
 def _mixed(of) -> np.ndarray:

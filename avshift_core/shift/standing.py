@@ -25,6 +25,7 @@ class Standing:
         h: held-out posterior of belonging to Q, None for a scenario of neither cohort.
         w: weight at the clip, the headline's (cells carry their mass under Q); None for all but those of P.
         clipped: the clip has cut it.
+        bare: it lies in an overlap violation: Q has scenarios there and P next to none.
     """
 
     cohort: str
@@ -32,15 +33,17 @@ class Standing:
     h: float | None
     w: float | None
     clipped: bool
+    bare: bool
 
 
 def standing(analysis: Analysis, anchor: Anchor, B: float) -> Standing:
     """Of a scenario at clip B."""
     local, test, row = analysis.local, analysis.global_test, anchor.row
-    region = None
+    region, bare = None, False
     if local is not None:
         cell = int(analysis.space.cell[row]) if row >= 0 else int(analysis.space.cells.assign(anchor.x[None])[0])
         region = 1 + int(local.region_of_cell[cell]) if cell >= 0 else 0
+        bare = any(cell in place.cells for place in local.overlap_violations)
     h = w = None
     clipped = False
     if anchor.cohort == "P":
@@ -48,7 +51,7 @@ def standing(analysis: Analysis, anchor: Anchor, B: float) -> Standing:
         h, clipped = float(test.h_P[row]), w < raw * (1 - 1e-9)
     elif anchor.cohort == "Q":
         h = float(test.h_Q[row - analysis.P.n])
-    return Standing(anchor.cohort, region, h, w, clipped)
+    return Standing(anchor.cohort, region, h, w, clipped, bare)
 
 
 def neighbour_table(analysis: Analysis, found: Neighbours, metric: str = "") -> pd.DataFrame:

@@ -162,8 +162,8 @@ def regions_text(analysis: Analysis) -> None:
     local, config = analysis.local, analysis.config
     if local is None and analysis.verdict.name == GLOBAL_SHIFT:
         st.info(
-            f"Localization stopped on purpose: the advantage lies above {config.gamma_large:g}, too much for regions to "
-            "explain. Next step: choose a P that is closer to Q.",
+            f"Localization stopped on purpose: the advantage lies above {config.gamma_large:g}, too much for regions "
+            "to explain. Next step: choose a P that is closer to Q.",
             icon=":material/stop_circle:",
         )
     elif local is None:

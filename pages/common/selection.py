@@ -67,13 +67,7 @@ def lasso_in_link(loaded: Loaded) -> Lasso | None:
 
 
 def write_lasso(loaded: Loaded, line: Lasso | None) -> None:
-    change(sel=f"{loaded.run[:6]}.{line.text}" if line is not None else None, kept=None)
-
-
-def change(**changes) -> None:
-    """Change the URL in a fragment: the menu, which is not drawn again, has to know."""
-    state.go(**changes)
-    st.session_state["_last"] = state.values()
+    state.go(sel=f"{loaded.run[:6]}.{line.text}" if line is not None else None, kept=None)
 
 
 def choice_in_link(
@@ -119,7 +113,7 @@ def nothing_selected(loaded: Loaded, metric: str | None) -> None:
     else:
         for facts in regions_of(loaded).regions:
             st.button(f"**{facts.title}** {escape(facts.name)}", key=f"show_{facts.title}", type="tertiary",
-                      on_click=partial(change, region=facts.region.k),
+                      on_click=partial(state.go, region=facts.region.k),
                       help=f"{percent(facts.p.mu)} of P and {percent(facts.q.mu)} of Q lie there. Show it on the map.")
         for bare in loaded.analysis.local.overlap_violations:
             st.caption(f"V{bare.k}: {percent(bare.q_k)} of Q lies where P has next to nothing; never weighted.")
@@ -129,7 +123,7 @@ def nothing_selected(loaded: Loaded, metric: str | None) -> None:
                     "it that are in P or Q are shown.")
         for name, entry in list(kept.items())[:20]:
             st.button(f"{escape(name)} :gray[{entry.get('n_P', 0) + entry.get('n_Q', 0):,}]", key=f"kept_{name}",
-                      type="tertiary", icon=":material/bookmark:", on_click=partial(change, kept=name, sel=None))
+                      type="tertiary", icon=":material/bookmark:", on_click=partial(state.go, kept=name, sel=None))
     whole(loaded, metric)
 
 
@@ -151,7 +145,7 @@ def pane(loaded: Loaded, choice: Choice, metric: str | None) -> Selected:
     selected = select(loaded.analysis, choice.mask, metric)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"**{escape(choice.title)}**", width="stretch")
-        st.button("Clear", icon=":material/close:", on_click=change, kwargs={choice.of: None}, key="clear_selection",
+        st.button("Clear", icon=":material/close:", on_click=state.go, kwargs={choice.of: None}, key="clear_selection",
                   help="Esc on the map clears a drawn line, too.")
     if not selected.n:
         st.info("No scenario of P or Q lies here. Draw another line.", icon=":material/search_off:")
@@ -215,13 +209,13 @@ def _keep(loaded: Loaded, choice: Choice, selected: Selected) -> None:
     except AVShiftError as error:
         st.session_state["keep_error"] = str(error)
         return
-    change(kept=name, sel=None)
+    state.go(kept=name, sel=None)
 
 
 def remove() -> None:
     name = state.value("kept")
     workspace().selections.update(lambda old: {key: entry for key, entry in old.items() if key != name})
-    change(kept=None)
+    state.go(kept=None)
 
 
 def rows_download(loaded: Loaded, choice: Choice, selected: Selected, metric: str | None) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 
 import streamlit as st
 
-MENU, PAGE = "_menu", "_page"  # what the menu's links carried when it was drawn, and the page it was drawn on
+# What the menu's links carried when it was drawn, the page it was drawn on, and what the URL says since.
+MENU, PAGE, LAST = "_menu", "_page", "_last"
 CLIPS = (0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 15.0, 20.0)
 LONGEST = 4000  # characters of one value; nobody needs more, and a hostile link might have it
 
@@ -52,6 +53,7 @@ def go(**changes: Any) -> None:
                 st.query_params[name] = text
         elif name in st.query_params:
             del st.query_params[name]
+    st.session_state[LAST] = values()
 
 
 def arrive(page: str) -> None:
@@ -60,7 +62,7 @@ def arrive(page: str) -> None:
     Fragments change the URL without drawing the menu again, so its links lag behind. Back and forward lead to URLs that
     the menu did not have, and there the URL is right.
     """
-    before, menu, last = st.session_state.get(PAGE), st.session_state.get(MENU), st.session_state.get("_last", {})
+    before, menu, last = st.session_state.get(PAGE), st.session_state.get(MENU), st.session_state.get(LAST, {})
     if before not in (None, page) and menu == values() and last != menu:
         go(**{**dict.fromkeys(menu), **last})
     st.session_state[PAGE] = page
@@ -68,7 +70,7 @@ def arrive(page: str) -> None:
 
 def remember() -> None:
     """What the URL says now is what the menu's links carry, and what a fragment may change later."""
-    st.session_state[MENU] = st.session_state["_last"] = values()
+    st.session_state[MENU] = st.session_state[LAST] = values()
 
 
 def link(page: str, label: str, *, icon: str | None = None, help: str | None = None, **changes: Any) -> None:
@@ -103,7 +105,6 @@ def _bind(name: str, shown: Any, write: Callable[[Any], Any] = lambda new: new) 
 
     def changed() -> None:
         go(**{name: write(st.session_state[key])})
-        st.session_state["_last"] = values()
 
     return {"key": key, "on_change": changed}
 

@@ -20,7 +20,7 @@ COLD = {title: path for title, path in PATHS.items() if path}
 SEEN = {  # what a reader sees when a page is there
     "Overview": "How far apart are P and Q?", "Global test": "Could chance do that?", "Latent map": "scenarios",
     "Regions": "What sets it apart", "Scenario": "scenario", "Calibration": "By every estimator",
-    "Clusters": "cluster", "Lab": "truth", "Data & models": "Corpora", "Glossary": "Advantage",
+    "Clusters": "cluster", "Lab": "What the paper prints", "Data & models": "Corpora", "Glossary": "Advantage",
 }
 
 

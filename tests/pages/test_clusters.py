@@ -16,6 +16,10 @@ def clusters_of(page):
     return page.dataframe[0].value
 
 
+def first_number(column):
+    return column.str.split("%").str[0].astype(float)
+
+
 @pytest.fixture
 def cases(open_page):
     return lambda case="localized", **more: open_page(PAGE, case_link(case, metric="ell", clusters=6, **more))
@@ -25,9 +29,12 @@ def test_all_scenarios_are_in_clusters_with_shares_and_rates(cases):
     page = cases()
     table = clusters_of(page)
     assert len(table) == 6 and table["Scenarios"].sum() == 2 * N
-    assert table["P %"].sum() == pytest.approx(100) and table["Q %"].sum() == pytest.approx(100)
+    assert table["Share of P"].str.fullmatch(r" *\d+\.\d % \(\d+\.\d to \d+\.\d\)").all()
+    share = {side: first_number(table[f"Share of {side}"]) for side in "PQ"}
+    assert share["P"].sum() == pytest.approx(100, abs=0.3) and share["Q"].sum() == pytest.approx(100, abs=0.3)
+    assert sorted(table["Share of P"]) == table["Share of P"].iloc[share["P"].argsort(kind="stable")].tolist()
     assert table["Events %"].sum() == pytest.approx(100)
-    rate = (table["Rate %"] * table["Scenarios"]).sum() / (2 * N)
+    rate = (first_number(table["Rate"]) * table["Scenarios"]).sum() / (2 * N)
     assert 30 < rate < 45  # between mu_P = 34.6 % and mu_Q = 41.2 % of the case, see METHOD
     assert f"{2 * N:,} scenarios of P and Q in 6 clusters" in plain(page)
 
@@ -37,10 +44,10 @@ def test_a_localized_shift_shows_in_a_cluster_and_none_without(cases):
     assert "None of the 6 clusters has a clearly different share" in plain(cases("none"))
 
 
-def test_the_sentence_on_agreement_names_chance_and_the_best(cases):
+def test_the_sentence_on_agreement_names_chance_and_the_same_event(cases):
     page = cases()
     text = plain(page)
-    assert "by chance would give" in text and "the most that two sources could reach" in text
+    assert "by chance would give" in text and "the same event on both halves gives" in text
     assert "**The two agree on which clusters are risky.**" in text  # both follow the one dimension there is
     page.segmented_control(key="url_agree").set_value("shares").run()
     assert page.query_params["agree"] == "shares" and "Correlation over 6 clusters" in plain(page)

@@ -7,6 +7,7 @@ import pytest
 from avshift_core.scenario.schema import ID_FIELDS, UNKNOWN
 from avshift_core.scenario.store.writer import create_or_open
 from avshift_core.shift.regions import describe_regions
+from pages.common.text import percent
 from tests.pages.conftest import case_link, fleet_link, run_through, words
 from tests.pages.test_overview import analysis_of
 
@@ -55,7 +56,7 @@ def test_regions_are_named_counted_and_compared_with_the_paper(open_page, home):
         f"{100 * first.p.mu:.1f} % ({100 * first.p.lo:.1f} to {100 * first.p.hi:.1f})")
     assert shown.loc[0, "Weight"] == f"{first.weight(10.0):.2f}"
     assert "What sets it apart from all other scenarios" in plain(page)
-    assert "None: wherever Q has a noticeable share" in plain(page)
+    assert f"None that is statistically clear; {percent(analysis.calibrator.uncovered_mass)} of Q" in plain(page)
 
 
 def test_the_table_follows_clip_and_metric(open_page):
@@ -68,7 +69,7 @@ def test_the_table_follows_clip_and_metric(open_page):
 
 
 @pytest.mark.parametrize(("case", "sentence"), [
-    ("none", "No shift to locate"), ("global", "Q differs from P nearly everywhere"),
+    ("none", "No shift to locate"), ("global", "Q differs from P strongly (at least "),
 ])
 def test_a_stop_is_a_result_with_a_way_on(open_page, case, sentence):
     page = open_page(PAGE, case_link(case))
@@ -115,3 +116,6 @@ def test_places_without_support_stand_apart_and_text_of_data_is_text(open_page, 
     assert shown.loc[0, "Q / P"] == "P has none" and "Weight" not in shown and "**33" in words(page)
     assert "stays uncorrected" in plain(page) and "No scenario of P lies here." in plain(page)
     assert "<script>" not in words(page).replace("\\<script\\>", "") and "[x](http" not in words(page)
+    scenario = {i: plain(open_page("pages/scenario.py", {**bare, "scenario": f"Q{i}"})) for i in (0, 1)}
+    assert "P has next to nothing like it: it is never weighted" in scenario[0]
+    assert "outside of all regions: no difference was confirmed here" in scenario[1]

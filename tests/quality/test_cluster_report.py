@@ -12,6 +12,7 @@ from avshift_core.latent.cohort import make_cohort
 from avshift_core.progress import finish
 from avshift_core.quality.cluster_report import (
     cluster_event_steps,
+    cluster_rates,
     cluster_steps,
     cluster_table,
     cut_space,
@@ -102,6 +103,13 @@ def test_an_event_that_never_happens_has_no_spread_but_a_reason(comparison):
     assert events.rate[0].mu == 0.0 and events.rate[0].hi > 0
     with pytest.raises(ConfigError, match="no event 'speeding'"):
         finish(cluster_event_steps(comparison, "speeding", "brake", n_clusters=6))
+
+
+def test_a_cluster_without_events_knows_that_they_come_by_drive(comparison):
+    analysis, half = comparison.analysis, np.repeat([0, 1], 3000)
+    by_drive, by_row = analysis.sample.drive % 4 == 0, np.random.default_rng(1).random(6000) < 0.25
+    alike, apart = (cluster_rates(half, 2, np.where(half == 0, 0.0, v), analysis)[0] for v in (by_drive, by_row))
+    assert alike.mu == apart.mu == 0 and alike.hi > 5 * apart.hi
 
 
 def test_results_can_be_kept(comparison, partition, tmp_path):

@@ -56,6 +56,21 @@ def test_where_and_how_fast():
     assert name == "yielding to pedestrians at junctions, ego under 5 m/s"
 
 
+def test_words_that_few_scenarios_meet_together_are_not_joined():
+    rng = np.random.default_rng(1)
+    mask, i = np.arange(N) < 200, np.arange(N)
+    kind = np.where(mask, np.where(i < 130, "ego_yielding", "ego_nudging"), "general")  # 65 %
+    road = np.where(mask, np.where(i >= 70, "junction", "multi_lane"), rng.choice(["fast_road", "multi_lane"], N))
+    frame = pd.DataFrame({"category": kind, "road_type": road})
+    assert name_set(read_attributes(frame), mask, i % 50) == "yielding"  # both: rows 70 to 129 of 200
+    frame["road_type"] = np.where(mask, np.where(i < 130, "junction", "multi_lane"), road)
+    assert name_set(read_attributes(frame), mask, i % 50) == "yielding at junctions"
+    speed = np.where(mask, rng.uniform(2, 5, N), rng.uniform(6, 20, N))
+    frame["ego_speed_mps"] = np.where(mask & (i % 3 == 0), np.nan, speed)  # not known: not met
+    assert name_set(read_attributes(frame), mask, i % 50) == "yielding at junctions"
+    assert name_set(read_attributes(frame.assign(ego_speed_mps=speed)), mask, i % 50).endswith("ego under 5 m/s")
+
+
 def test_turns_of_the_ego_say_more_than_everyday_driving():
     mask = np.arange(N) < 200
     frame = pd.DataFrame({"category": np.where(mask, "general", "ego_lane_keeping"),

@@ -8,8 +8,12 @@ import pytest
 from scipy import stats
 
 from avshift_core.shift.breakdown import contributions
+from avshift_core.shift.calibrate import Estimate
+from avshift_core.shift.drives import Pool
 from avshift_core.shift.regions import (
     describe_regions,
+    design_in,
+    fewer_drives,
     in_no_region,
     mass,
     pooled_attributes,
@@ -107,10 +111,30 @@ def test_intervals_of_masses_and_ratios_hold_where_drives_are_alike():
         p, q = (mass(rng.random(900) < share, np.ones(900, bool), drive) for share in shares)
         true = [2 * m / (2 * m + 2 * (1 - m) * 9) for m in (0.2, 0.4)]
         hits += p.lo <= true[0] <= p.hi
-        ratio = ratio_of(p, q)
+        ratio = ratio_of(p, q, 60)
         ratios += ratio.lo <= true[1] / true[0] <= ratio.hi
     assert 0.91 <= hits / runs <= 0.995 and 0.9 <= ratios / runs <= 0.99
-    assert ratio_of(mass(np.zeros(900, bool), np.ones(900, bool), drive), p) is None
+    assert ratio_of(mass(np.zeros(900, bool), np.ones(900, bool), drive), p, 60) is None
+
+
+def test_a_ratio_has_no_interval_without_spread_and_a_wide_one_with_few_drives():
+    drive, whole = np.repeat(np.arange(8), 10), np.ones(80, bool)
+    same = mass(np.arange(80) % 10 < 3, whole, drive)  # 3 of 10 in every drive
+    assert same.se < 1e-12 and ratio_of(same, same, 8) is None
+    p, q = Estimate(0.1, 0, 1, 0.01), Estimate(0.2, 0, 1, 0.02)
+    assert ratio_of(p, q, 1) is None
+    assert ratio_of(p, q, 4).hi == pytest.approx(2 * np.exp(3.18245 * np.sqrt(0.02)), rel=1e-5)  # t of 3, 97.5 %
+
+
+def test_a_share_of_nothing_knows_that_drives_are_alike():
+    drive, y = np.repeat(np.arange(60), 10), np.repeat([0, 1], 300)
+    sample = Pool(y, drive, np.repeat([0, 1], 30), np.arange(60))
+    inside = np.isin(drive, [30, 31, 32])  # whole drives of Q, none of P
+    assert design_in(inside, sample, 1) == design_in(inside, sample, 0) == pytest.approx(10 * 30 / 29)
+    plain, wide = (mass(inside, y == 0, drive, 0.95, design) for design in (1.0, design_in(inside, sample, 0)))
+    # no event in 30 * 29 / 30 independent scenarios, and fewer for 30 drives: above 1 - 0.025^(1/29)
+    assert plain.mu == wide.mu == 0 and plain.hi < 0.02 and 0.11 < 1 - 0.025 ** (1 / 29) < wide.hi < 0.15
+    assert fewer_drives(sample) == 30 and fewer_drives(sample, drive >= 20) == 10
 
 
 def test_representatives_come_from_the_middle_one_a_drive():

@@ -74,6 +74,7 @@ def test_nothing_and_everything_can_be_selected(analysis):
     assert example_ids(analysis, none) == {"P": (), "Q": ()}
     every = select(analysis, np.ones(3 * N, dtype=bool), "brake")
     assert every.n == 3 * N and every.p.mu == every.q.mu == 1.0
+    assert every.ratio is None  # 1 of 1 in every drive: no spread, so no interval
     only_Q = select(analysis, np.arange(3 * N) >= N)
     assert only_Q.n_P == 0 and only_Q.ratio is None
 
