@@ -130,7 +130,7 @@ def table(rows) -> int:
 
 
 def row(r: dict) -> dict:
-    ratio = "one has none" if r["ratio"] != r["ratio"] else (
+    ratio = "cannot be told" if r["ratio"] != r["ratio"] else (
         f"{r['ratio']:.2f} ({r['ratio_lo']:.2f} to {r['ratio_hi']:.2f})")
     shown = {"Cluster": r["cluster"], "Name": r["name"], "Scenarios": r["scenarios"]}
     if "rate" in r:
@@ -230,8 +230,9 @@ def agreement(loaded: Loaded, events: ClusterEvents) -> None:
     st.markdown(
         f"**{said}.** Correlation over {found.n} clusters: **{found.pearson_mean:+.2f}** (Pearson; "
         f"± {found.pearson_std:.2f} between random halves of the drives), {found.spearman_mean:+.2f} by ranks "
-        f"(Spearman). Events dealt out to other drives by chance would give {found.chance:+.2f}; the same event on both "
-        f"halves gives {found.same_metric:+.2f}. Scenario by scenario the two events go together with {m.phi:+.2f} (phi).")
+        f"(Spearman). Events dealt out to other drives by chance would give {found.chance:+.2f}; the same event on "
+        f"both halves gives {found.same_metric:+.2f}. Scenario by scenario the two events go together with "
+        f"{m.phi:+.2f} (phi).")
 
 
 clusters(frame("Clusters"))

@@ -140,7 +140,7 @@ def row(r: dict) -> dict[str, str]:
     """A region as a row of the table."""
     moves = "" if r["contribution"] != r["contribution"] else (
         f"{100 * r['contribution']:+.2f} pp ({100 * r['contribution_lo']:+.2f} to {100 * r['contribution_hi']:+.2f})")
-    ratio = "P has none" if r["ratio"] != r["ratio"] else (
+    ratio = "cannot be told" if r["ratio"] != r["ratio"] else (
         f"{r['ratio']:.2f} ({r['ratio_lo']:.2f} to {r['ratio_hi']:.2f})")
     return {
         "Region": r["region"], "Name": r["name"], "More in": r["more_in"], "Share of P": share(r, "p_k"),

@@ -113,7 +113,7 @@ def test_places_without_support_stand_apart_and_text_of_data_is_text(open_page, 
     assert place.q.mu == pytest.approx(1 / 3, abs=0.02) and place.p.mu == 0 and place.ratio is None
     assert place.name.endswith("only in Q") and "alert" in place.name
     shown = page.dataframe[-1].value
-    assert shown.loc[0, "Q / P"] == "P has none" and "Weight" not in shown and "**33" in words(page)
+    assert shown.loc[0, "Q / P"] == "cannot be told" and "Weight" not in shown and "**33" in words(page)
     assert "stays uncorrected" in plain(page) and "No scenario of P lies here." in plain(page)
     assert "<script>" not in words(page).replace("\\<script\\>", "") and "[x](http" not in words(page)
     scenario = {i: plain(open_page("pages/scenario.py", {**bare, "scenario": f"Q{i}"})) for i in (0, 1)}
