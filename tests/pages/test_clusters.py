@@ -48,9 +48,14 @@ def test_the_sentence_on_agreement_names_chance_and_the_same_event(cases):
     page = cases()
     text = plain(page)
     assert "by chance would give" in text and "the same event on both halves gives" in text
-    assert "**The two agree on which clusters are risky.**" in text  # both follow the one dimension there is
+    assert "**Agreement on which clusters are risky cannot be shown.**" in text  # +0.48 over 6 clusters: p is 0.3
     page.segmented_control(key="url_agree").set_value("shares").run()
     assert page.query_params["agree"] == "shares" and "Correlation over 6 clusters" in plain(page)
+
+
+def test_more_clusters_can_show_that_two_sources_agree(open_page):
+    page = open_page(PAGE, case_link("localized", metric="ell", clusters=27))
+    assert "**The two agree on which clusters are risky.**" in plain(page)  # both follow the one dimension there is
 
 
 def test_another_number_of_clusters_is_another_partition(cases):
