@@ -75,7 +75,7 @@ def home(tmp_path_factory):
     os.environ.pop(HOME) if before is None else os.environ.__setitem__(HOME, before)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def weeks(home):
     """Two weeks of the demo as they are there, in a corpus of their own: regions are found between them."""
     url, config = str(home.folder.parent / "weeks"), FleetConfig(DEMO_SCENARIOS, 0)
@@ -86,8 +86,9 @@ def weeks(home):
                 writer.add(part.batch, part.attributes, part.metrics, source=block.key, label="demo fleet")
     finish(encode_steps(url, load_model(), views=["full"]))
     home.corpora.update(lambda old: {**old, "Two weeks": url})
-    return {"corpus": "Two weeks", "P": "period=2026-W11,area=harbor", "Q": "period=2026-W12,area=harbor",
-            "metric": "discomfort"}
+    yield {"corpus": "Two weeks", "P": "period=2026-W11,area=harbor", "Q": "period=2026-W12,area=harbor",
+           "metric": "discomfort"}
+    home.corpora.update(lambda old: {name: url for name, url in old.items() if name != "Two weeks"})
 
 
 def case_link(case: str, **more) -> dict[str, str]:

@@ -268,7 +268,7 @@ def test_a_corpus_without_states_needs_no_encoding_and_one_that_vanished_is_told
 def test_the_ablation_warns_and_shows_its_table(open_page, home):
     corpus = open_corpus(home.demo)
     page = open_page(DATA, {"data": "ablation"})
-    assert "about an hour" in page.warning[0].value and button(page, "Train and compare")
+    assert "37 minutes" in page.warning[0].value and button(page, "Train and compare")
     out = home.folder / "ablation" / f"{corpus.fingerprint[:12]}-6-8000"
     arguments = {"url": corpus.url, "fingerprint": corpus.fingerprint, "out": str(out.resolve()), "seeds": 3,
                  "epochs": 6, "most": 8000}
