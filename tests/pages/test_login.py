@@ -56,7 +56,7 @@ def login_button(page):
 def expect_closed(page) -> None:
     expect(login_button(page)).to_be_visible(timeout=PATIENCE)
     expect(page.get_by_role("heading", name="AVShift")).to_be_visible()
-    assert page.get_by_test_id("stSidebar").count() == 0
+    expect(page.get_by_test_id("stSidebar")).to_have_count(0, timeout=PATIENCE)  # drawn before, gone when it has run
     assert page.get_by_test_id("stPageLink").count() == 0 and page.get_by_test_id("stDownloadButton").count() == 0
 
 
