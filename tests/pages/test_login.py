@@ -57,7 +57,8 @@ def expect_closed(page) -> None:
     expect(login_button(page)).to_be_visible(timeout=PATIENCE)
     expect(page.get_by_role("heading", name="AVShift")).to_be_visible()
     expect(page.get_by_test_id("stSidebar")).to_have_count(0, timeout=PATIENCE)  # drawn before, gone when it has run
-    assert page.get_by_test_id("stPageLink").count() == 0 and page.get_by_test_id("stDownloadButton").count() == 0
+    for name in ("stPageLink", "stDownloadButton"):
+        expect(page.get_by_test_id(name)).to_have_count(0, timeout=PATIENCE)
 
 
 def expect_open(page, name: str = "Ada Lovelace") -> None:
