@@ -23,7 +23,7 @@ from avshift_core.errors import AVShiftError
 from avshift_core.files import plain, write_whole
 
 HOME, DEMO = "AVSHIFT_HOME", "demo"
-MAX_BYTES = 4 * 2**30  # of kept results: about thirty comparisons of 90,000 + 90,000 scenarios
+MAX_BYTES = 4 * 2**30  # of kept results; the least recently used go beyond it
 LOCK_S = 10.0
 
 

@@ -102,7 +102,7 @@ class Weighing:
     start: np.ndarray
 
     def differences(self, weights=None) -> tuple[Difference, ...]:
-        """`before`, each with its `after` under weights (n_P,) of P; 20 ms at 90,000 + 90,000."""
+        """`before`, each with its `after` under weights (n_P,) of P."""
         if weights is None:
             return self.before
         weights = np.asarray(weights, dtype=np.float64)
