@@ -9,6 +9,7 @@ from avshift_core.report import estimate_table, region_table
 from avshift_core.scenario.schema import UNKNOWN
 from pages.common import cohorts, parts, state
 from pages.common.cached import Loaded, counts, summary
+from pages.common.described import regions_of
 from pages.common.exports import chart, downloads
 from pages.common.frame import IN_URL, Desk, comparison_or_stop, frame, metric_of
 from pages.common.text import count, escape
@@ -78,7 +79,7 @@ def rates(loaded: Loaded, calibration, headline) -> None:
 def where(loaded: Loaded) -> None:
     st.markdown("**Where do they differ?**", help="Regions of latent space, chosen by some drives and confirmed by "
                 "others; the share of each cohort is measured on the latter.")
-    parts.regions_text(loaded.analysis)
+    parts.regions_text(loaded.analysis, {facts.title: facts.name for facts in regions_of(loaded).regions})
     with st.container(horizontal=True):
         state.link("pages/regions.py", "Regions", icon=":material/arrow_forward:")
         state.link("pages/latent_map.py", "Latent map", icon=":material/arrow_forward:")

@@ -16,8 +16,13 @@ from avshift_core.errors import AVShiftError
 
 def write_json(value: dict, path: str | Path) -> None:
     """Write plain values, numpy scalars and arrays; not-a-number becomes null."""
-    text = json.dumps(plain(value), indent=2, allow_nan=False) + "\n"
-    write_whole(path, lambda draft: Path(draft).write_text(text, encoding="utf-8"))
+    data = json_bytes(value)
+    write_whole(path, lambda draft: Path(draft).write_bytes(data))
+
+
+def json_bytes(value: dict) -> bytes:
+    """What `write_json` writes."""
+    return (json.dumps(plain(value), indent=2, allow_nan=False) + "\n").encode()
 
 
 def check_writable(path: str | Path) -> None:

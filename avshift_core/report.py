@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ import pyarrow.parquet as pq
 from avshift_core import __version__
 from avshift_core.config import AnalysisConfig
 from avshift_core.errors import ConfigError
-from avshift_core.files import plain, write_whole
+from avshift_core.files import json_bytes, plain, write_whole
 from avshift_core.shift.analyze import Analysis
 from avshift_core.shift.calibrate import Calibration
 from avshift_core.shift.local import Region
@@ -134,15 +135,16 @@ def region_table(analysis: Analysis, B: float) -> pd.DataFrame:
 
 def report_bytes(analysis: Analysis, pair: CorpusPair | None, run: str) -> bytes:
     """The report as a JSON file, with the identity of its run."""
-    report = {"run": run, "engine": __version__, **to_report(analysis, pair)}
-    return (json.dumps(report, indent=2, allow_nan=False) + "\n").encode()
+    return json_bytes({"run": run, "engine": __version__, **to_report(analysis, pair)})
 
 
-def table_bytes(table: pd.DataFrame, kind: str, run: str = "") -> bytes:
-    """A table as a CSV or Parquet file. The run stands in a column of its own, and in Parquet's metadata too.
+def table_bytes(table: pd.DataFrame | Sequence[Mapping], kind: str, run: str = "") -> bytes:
+    """A table, or its rows, as a CSV or Parquet file; values within values get columns of their own.
 
+    The run stands in a column of its own, and in Parquet's metadata too.
     Text that a spreadsheet would take for a formula is led by an apostrophe in CSV.
     """
+    table = table if isinstance(table, pd.DataFrame) else pd.json_normalize(list(table))
     table = table.assign(run=run) if run else table
     if kind == "csv":
         safe = table.copy()

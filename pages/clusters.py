@@ -18,7 +18,7 @@ from pages.common.frame import Desk, comparison_or_stop, frame, metric_of
 from pages.common.jobs import result_of
 from pages.common.scenes import scene_legend, scene_row
 from pages.common.tables import choose_row
-from pages.common.text import escape, percent
+from pages.common.text import escape, percent, span
 
 SECOND = (SECOND_EVENT, EVENT)  # what is compared with the chosen event when nobody has said
 HELP = {
@@ -197,11 +197,11 @@ def overview(loaded: Loaded, partition: Partition, events: ClusterEvents | None,
 def groups(loaded: Loaded, partition: Partition, chosen: int) -> None:
     st.markdown("**Groups of clusters**", help=HELP["Group"] + " The picture shows the centres on two principal axes "
                 "of latent space; clusters that overlap there may be far apart in the other dimensions.")
-    for g, name in enumerate(partition.group_names):
+    for g, (name, shares) in enumerate(zip(partition.group_names, partition.group_shares, strict=True)):
         own = [k for k in range(partition.n_clusters) if partition.group[k] == g]
-        p, q = (sum(shares[k].mu for k in own) for shares in (partition.share_P, partition.share_Q))
         numbers = ", ".join(str(k + 1) for k in own)
-        st.markdown(f"{escape(name)} · :blue[{percent(p)}] of P, :orange[{percent(q)}] of Q  \n"
+        st.markdown(f"{escape(name)} · :blue[{percent(shares.p.mu)}] ({span(shares.p)}) of P, "
+                    f":orange[{percent(shares.q.mu)}] ({span(shares.q)}) of Q  \n"
                     f":small[:gray[{'cluster' if len(own) == 1 else 'clusters'} {numbers}]]")
     chart(centres_figure(partition, chosen), "cluster_centres", "Clusters as discs on two principal axes", loaded)
 

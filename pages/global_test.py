@@ -161,7 +161,8 @@ def honesty(loaded: Loaded, curves: Curves) -> None:
                 "only as good as this. Below: the scores of both cohorts.")
     chart(reliability_figure(found, curves.scores), "reliability", "Share of Q against the score in "
           f"{count(len(found.h), 'bin')}; expected calibration error {found.error:.4f}", loaded)
-    st.caption(f"Expected calibration error {found.error:.4f}: the mean distance of the dots from the line.")
+    st.caption(f"Expected calibration error {found.error:.4f}: the mean distance of the dots from the line. By chance "
+               f"alone, a score that means exactly what it says would show about {found.by_chance:.4f}.")
 
 
 def chance(loaded: Loaded) -> None:

@@ -2,8 +2,9 @@
 
 import streamlit as st
 
-from avshift_core.glossary import ENTRIES, GROUPS, Entry, find
+from avshift_core.glossary import ENTRIES, GROUPS, Entry, as_rows, find
 from pages.common import state
+from pages.common.exports import downloads
 from pages.common.frame import frame
 from pages.common.text import count, escape
 
@@ -44,6 +45,7 @@ def glossary_page() -> None:
         nothing_found(words)
         return
     shown = sum(len(entries) for entries in found.values())
+    downloads({"glossary": as_rows(found)}, report=lambda: {"entries": as_rows(found)}, figures=False)
     st.caption(f"{count(shown, 'entry').replace('entrys', 'entries')} of {len(ENTRIES)}")
     for group, entries in found.items():
         st.header(group, anchor=f"part-{group.lower().replace(' ', '-')}", divider="gray")

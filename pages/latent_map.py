@@ -128,9 +128,9 @@ def board(desk: Desk, loaded: Loaded, projection: Projection | None, partition, 
         open_clicked(loaded, selection)
     with side:
         if choice is None:
-            nothing_selected(loaded, metric)
+            nothing_selected(loaded, metric, picture)
             return
-        selected = pane(loaded, choice, metric)
+        selected = pane(loaded, choice, metric, picture)
     if selected.n:
         details(desk, loaded, choice, selected)
 

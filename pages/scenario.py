@@ -19,10 +19,11 @@ from avshift_core.shift.standing import Standing, random_scenario, region_exampl
 from avshift_core.words import readable
 from pages.common import state
 from pages.common.cached import Loaded, record, scenarios
+from pages.common.described import regions_of
 from pages.common.frame import Desk, comparison_or_stop, frame, metric_of
 from pages.common.player import player
 from pages.common.similar import pictures, similar
-from pages.common.text import escape
+from pages.common.text import escape, percent, span
 
 PAGE = "pages/scenario.py"
 TAGS = {"P": "blue", "Q": "orange", "": "gray"}
@@ -170,15 +171,9 @@ def _place_words(loaded: Loaded, place: Standing | None) -> str:
         return f"A scenario of {place.cohort}. P has next to nothing like it: it is never weighted."
     if not place.region:
         return f"A scenario of {place.cohort}, outside of all regions: no difference was confirmed here."
-    region = loaded.analysis.local.regions[place.region - 1]
-    return (f"A scenario of {place.cohort} in region R{region.k}, which holds {region.p_k:.1%} of P and "
-            f"{region.q_k:.1%} of Q: {_ratio(region)}.")
-
-
-def _ratio(region) -> str:
-    more, less = ("Q", "P") if region.q_k >= region.p_k else ("P", "Q")
-    high, low = max(region.p_k, region.q_k), min(region.p_k, region.q_k)
-    return f"{high / low:.1f} times as frequent in {more} as in {less}" if low > 0 else f"only in {more}"
+    facts = regions_of(loaded).regions[place.region - 1]
+    return (f"A scenario of {place.cohort} in region {facts.title} ({escape(facts.name)}), which holds "
+            f"{percent(facts.p.mu)} of P ({span(facts.p)}) and {percent(facts.q.mu)} of Q ({span(facts.q)}).")
 
 
 def key_numbers(loaded: Loaded, found: Record, place: Standing | None) -> None:

@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import asdict
 from functools import cache
 
 from avshift_core.glossary import calibration, data, encoder, global_test, lab, local_test, trust
 from avshift_core.glossary.entry import Entry
 
-__all__ = ["ENTRIES", "GROUPS", "Entry", "entry_of", "find"]
+__all__ = ["ENTRIES", "GROUPS", "Entry", "as_rows", "entry_of", "find"]
 
 GROUPS: dict[str, tuple[Entry, ...]] = {
     "Data": data.ENTRIES,
@@ -36,6 +38,12 @@ def find(words: str, group: str | None = None) -> dict[str, tuple[Entry, ...]]:
     found = {name: tuple(e for e in entries if all(word in e.text for word in wanted))
              for name, entries in GROUPS.items() if group in (None, name)}
     return {name: entries for name, entries in found.items() if entries}
+
+
+def as_rows(found: Mapping[str, tuple[Entry, ...]]) -> list[dict[str, str]]:
+    """What `find` gives, one row an entry."""
+    return [{"part": group, **asdict(e), "codes": " ".join(e.codes)} for group, entries in found.items()
+            for e in entries]
 
 
 @cache

@@ -12,12 +12,12 @@ from avshift_core.errors import ConfigError
 from avshift_core.progress import Progress
 from avshift_core.quality.clusters import N_CLUSTERS, Clusters, measure_clusters
 from avshift_core.shift.analyze import Analysis
-from avshift_core.shift.breakdown import design_effect_of_mean, rate_interval
 from avshift_core.shift.calibrate import Estimate
 from avshift_core.shift.celltree import cell_counts, test_nodes
 from avshift_core.shift.drives import adjust_bh, clustered_variance
 from avshift_core.shift.naming import name_sets
-from avshift_core.shift.regions import design_in, fewer_drives, mass, pooled_attributes, ratio_of
+from avshift_core.shift.rates import design_effect_of_mean, rate_interval
+from avshift_core.shift.regions import Shares, pooled_attributes, shares_of
 from avshift_core.shift.representatives import representatives
 
 FEWEST, MOST = 5, 60  # clusters that can be asked for
@@ -32,7 +32,7 @@ class Partition:
     Attributes:
         cluster: (n,) cluster 0..K-1 of each pooled row, the largest cluster first.
         centres: (K, d) in standardised latent units; place: (K, 2) the centres on the first two principal axes.
-        names: proposed from the attributes; group: (K,) group of each cluster; group_names.
+        names: proposed from the attributes; group: (K,) group of each cluster; group_names, group_shares.
         share_P, share_Q: share of each cohort's scenarios, with drive-level intervals; ratio: share_Q / share_P.
         p_adj: of the drive-level test that the shares are equal, adjusted over the clusters.
         n_P, n_Q, drives: scenarios and drives of each cluster.
@@ -47,6 +47,7 @@ class Partition:
     names: tuple[str, ...]
     group: np.ndarray
     group_names: tuple[str, ...]
+    group_shares: tuple[Shares, ...]
     share_P: tuple[Estimate, ...]
     share_Q: tuple[Estimate, ...]
     ratio: tuple[Estimate | None, ...]
@@ -97,17 +98,15 @@ def cluster_steps(
     groups = [group[cluster] == g for g in range(group.max() + 1)]
     group_names = name_sets(attributes, groups, sample.drive, fallbacks=[f"group {g + 1}" for g in range(len(groups))])
     yield Progress("P against Q", 0.85)
-    level = analysis.config.level
-    shares = [[mass(cluster == k, sample.y == c, sample.drive, level, design_in(cluster == k, sample, c))
-               for k in range(K)] for c in (0, 1)]
-    drives = fewer_drives(sample)
+    shares = [shares_of(analysis, cluster == k) for k in range(K)]
     tested = test_nodes(cell_counts(cluster, sample.drive, K, sample.n_drives), sample.drive_size, sample.drive_y)
     scenes = [[representatives(analysis.space.X, np.flatnonzero((cluster == k) & (sample.y == c)), sample.drive)
                for k in range(K)] for c in (0, 1)]
     yield Progress("Done", 1.0)
     return Partition(
-        K, seed, cluster, centres, on_axes(analysis.space.X, centres), names, group, group_names, *map(tuple, shares),
-        tuple(ratio_of(p, q, drives, level) for p, q in zip(*shares, strict=True)),
+        K, seed, cluster, centres, on_axes(analysis.space.X, centres), names, group, group_names,
+        tuple(shares_of(analysis, rows) for rows in groups), tuple(s.p for s in shares), tuple(s.q for s in shares),
+        tuple(s.ratio for s in shares),
         tuple(adjust_bh(tested.p_value).tolist()), *(tuple(np.bincount(cluster[sample.y == c], minlength=K).tolist())
                                                      for c in (0, 1)),
         tuple(tested.drives.tolist()), tuple(scenes[0]),

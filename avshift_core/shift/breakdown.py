@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import special, stats
+from scipy import stats
 
 from avshift_core.errors import CohortError
 from avshift_core.latent.cells import OUTSIDE
 from avshift_core.shift.analyze import Analysis
 from avshift_core.shift.calibrate import Calibration, Calibrator, Estimate
-from avshift_core.shift.drives import clustered_variance
+from avshift_core.shift.rates import design_effect_of_mean, rate_interval
 from avshift_core.shift.trust import mse_gain, mse_terms
 
 ELSEWHERE = 0  # number of what lies in no region
@@ -228,36 +228,6 @@ def given_masses(n, n_Q, free, B: float) -> tuple[np.ndarray, np.ndarray]:
     p, q = n / n.sum(axis=0), n_Q / n_Q.sum(axis=0)
     mass = np.where(free, np.minimum(q, B * p), p) * (n > 0)
     return mass / mass.sum(axis=0), p
-
-
-def rate_interval(mu: float, se: float, n: int, drives: int, level: float, design: float = 1.0) -> tuple[float, float]:
-    """Interval of a rate in [0, 1] from scenarios that are alike within a drive (Korn and Graubard 1998).
-
-    Clopper and Pearson's, with the effective number of scenarios mu (1 - mu) / se^2, less for few drives. Where there
-    is no event, or nothing else, the standard error says nothing: `design`, the design effect elsewhere, does.
-
-    >>> [round(x, 4) for x in rate_interval(0.1, (0.1 * 0.9 / 100) ** 0.5, 100, 10**9, 0.95)]   # R: binom.test(10, 100)
-    [0.049, 0.1762]
-    """
-    tail = (1 - level) / 2
-    effective = mu * (1 - mu) / se**2 if 0 < mu < 1 and se > 0 else n / design
-    effective *= (special.stdtrit(max(n - 1, 1), 1 - tail) / special.stdtrit(max(drives - 1, 1), 1 - tail)) ** 2
-    effective = min(effective, n)
-    events = mu * effective
-    low = special.betaincinv(events, effective - events + 1, tail) if mu > 0 else 0.0
-    high = special.betaincinv(events + 1, effective - events, 1 - tail) if mu < 1 else 1.0
-    return float(low), float(high)
-
-
-def design_effect_of_mean(drive, ell) -> float:
-    """Variance of the mean of values in [0, 1] over that of independent scenarios, at least 1.
-
-    >>> design_effect_of_mean(np.array([0, 0, 1, 1]), np.array([1.0, 1.0, 0.0, 0.0]))      # 2 * (1 + 1) / 16 * 4 / 0.25
-    4.0
-    """
-    mu = ell.mean()
-    variance = clustered_variance(ell - mu, drive, int(drive.max()) + 1)
-    return float(max(1.0, len(ell) * variance / max(mu * (1 - mu), 1e-300)))
 
 
 def _group_rates(analysis: Analysis, metric: str, levels, of_P, of_Q, value, spread):

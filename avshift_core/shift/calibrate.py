@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from scipy import optimize, stats
@@ -17,6 +17,7 @@ from avshift_core.shift.drives import Pool, folds_by_drive
 from avshift_core.shift.local import LocalTest
 from avshift_core.shift.local_paper import PaperRegions
 from avshift_core.shift.mlp import choose_regime, fit_mlp
+from avshift_core.shift.rates import design_effect_of_mean, rate_interval
 
 ESTIMATORS = ("lis_paper", "lis", "ipw", "aipw", "balance", "strata")
 HEADLINE = "strata"  # needs no outcome model; error near the best on both benchmarks (benchmarks/README.md)
@@ -169,7 +170,9 @@ class Calibrator:
         strata = self._stratified(self.cells, ell, B)
         w_ipw = np.minimum(self.w_ipw, B)
         found: dict[str, Estimate | None] = {name: None for name in ESTIMATORS}
-        found["strata"] = self._interval(strata)
+        per_drive = np.bincount(self.drive_P, w)
+        ess, ess_drives = (float(v.sum() ** 2 / (v @ v)) for v in (w, per_drive))
+        found["strata"] = self._counted(strata, ess, ess_drives, 1, metric)
         found["ipw"] = self._interval(self._weighted(w_ipw, ell, m_P, m_Q))
         found["aipw"] = self._interval(self._weighted(_rake(w_ipw, self.cells, B), ell, m_P, m_Q, augment=True))
         if self.w_balance[metric] is not None:
@@ -178,12 +181,13 @@ class Calibrator:
             lis = self._stratified(self.regions, ell, B)
             found["lis"] = self._interval(lis, bias=lis.mu - strata.mu)  # what the regions leave, as the cells see it
             found["lis_paper"] = self._interval(self._paper(ell, B))
-        per_drive = np.bincount(self.drive_P, w)
         return Calibration(
-            metric=metric, B=B, naive=self._interval(naive), target=self._interval(target), **found,
+            metric=metric, B=B, **found,
+            naive=self._counted(naive, len(ell), self.n_drives[0], 1, metric),
+            target=self._counted(target, len(self.drive_Q), self.n_drives[1], 0, metric),
             traffic=self._interval(strata - naive, low=-self.M), residual=self._interval(target - strata, low=-self.M),
-            ess=float(w.sum() ** 2 / (w @ w)), ess_drives=float(per_drive.sum() ** 2 / (per_drive @ per_drive)),
-            khat=self.khat, clipped_mass=float((self.cells.q - self.cells.masses(B)[0])[self.cells.free].clip(0).sum()),
+            ess=ess, ess_drives=ess_drives, khat=self.khat,
+            clipped_mass=float((self.cells.q - self.cells.masses(B)[0])[self.cells.free].clip(0).sum()),
             uncovered_mass=self.uncovered_mass, top_drive=float(per_drive.max() / per_drive.sum()),
             event_drives=int((np.bincount(self.drive_P, ell) > 0).sum()),
             sigma2_naive=naive.variance * len(ell), sigma2_lis=strata.variance * len(ell),
@@ -196,6 +200,20 @@ class Calibrator:
         half = t * np.sqrt(value.variance + bias**2)
         lo, hi = np.clip([value.mu - half, value.mu + half], low, self.M)
         return Estimate(float(value.mu), float(lo), float(hi), float(np.sqrt(value.variance)))
+
+    def _counted(self, value: Influence, n: float, drives: float, other: int, metric: str) -> Estimate:
+        """Interval of a rate; where no scenario has the event, or every one, by how many there were.
+
+        Args:
+            n, drives: effective numbers behind it; other: the cohort that tells how alike scenarios of a drive are.
+        """
+        found = self._interval(value)
+        if value.variance > 0:
+            return found
+        drive, ell = ((self.drive_P, self.ell_P), (self.drive_Q, self.ell_Q))[other]
+        design = design_effect_of_mean(drive, ell[metric] / self.M)
+        lo, hi = rate_interval(value.mu / self.M, 0.0, n, drives, self.level, design)
+        return replace(found, lo=self.M * lo, hi=self.M * hi)
 
     def _sums(self, of_P=None, of_Q=None) -> tuple[np.ndarray, np.ndarray]:
         """Influence values -> sums within drives over the number of scenarios."""

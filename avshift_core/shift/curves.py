@@ -40,7 +40,8 @@ class Reliability:
         h: (b,) mean score of each bin. share: (b,) share of Q in it, with drive-level interval lo, hi (NaN where a
             bin holds one cohort only).
         n_P, n_Q: (b,) scenarios. mass: (b,) share of the bin in the two cohorts, equally counted.
-        error: expected calibration error, the mean of |share - h| by mass.
+        error: expected calibration error, the mean of |share - h| by mass. by_chance: what a score that means exactly
+            what it says would show with as many drives.
     """
 
     h: np.ndarray
@@ -51,6 +52,7 @@ class Reliability:
     n_Q: np.ndarray
     mass: np.ndarray
     error: float
+    by_chance: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,10 +131,10 @@ def reliability_curve(
     mass = (p + q) / 2
     mean = (np.bincount(b_P, h_P, B) / len(h_P) + np.bincount(b_Q, h_Q, B) / len(h_Q)) / np.maximum(2 * mass, 1e-300)
     share = q / np.maximum(2 * mass, 1e-300)
-    lo, hi = _share_interval(p, q, b_P, b_Q, drive_P, drive_Q)
+    lo, hi, se = _share_interval(p, q, b_P, b_Q, drive_P, drive_Q)
     keep = mass > 0
     return Reliability(mean[keep], share[keep], lo[keep], hi[keep], n_P[keep], n_Q[keep], mass[keep],
-                       float(mass @ np.abs(share - mean)))
+                       float(mass @ np.abs(share - mean)), float(mass @ se) * np.sqrt(2 / np.pi))  # E|N(0, 1)|
 
 
 def score_histogram(logit_P, logit_Q, bins: int = SCORE_BINS) -> Scores:
@@ -241,9 +243,10 @@ def _apart(edges, low: float, high: float, width: float) -> np.ndarray:
     return np.array(kept[1:])
 
 
-def _share_interval(p, q, b_P, b_Q, drive_P, drive_Q) -> tuple[np.ndarray, np.ndarray]:
+def _share_interval(p, q, b_P, b_Q, drive_P, drive_Q) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Ends of the interval of every bin's share, and its standard error, 0 where only one cohort is there."""
     B = len(p)
-    lo, hi = np.full(B, np.nan), np.full(B, np.nan)
+    lo, hi, se = np.full(B, np.nan), np.full(B, np.nan), np.zeros(B)
     D_P, D_Q = int(np.max(drive_P)) + 1, int(np.max(drive_Q)) + 1
     t = stats.t.ppf((1 + LEVEL) / 2, max(min(D_P, D_Q) - 1, 1))
     for b in np.flatnonzero((p > 0) & (q > 0)):
@@ -251,4 +254,5 @@ def _share_interval(p, q, b_P, b_Q, drive_P, drive_Q) -> tuple[np.ndarray, np.nd
         variance += clustered_variance((b_Q == b) - q[b], drive_Q, D_Q) / q[b] ** 2
         centre, half = np.log(q[b] / p[b]), t * np.sqrt(variance)
         lo[b], hi[b] = sigmoid(centre - half), sigmoid(centre + half)
-    return lo, hi
+        se[b] = q[b] * p[b] / (p[b] + q[b]) ** 2 * np.sqrt(variance)
+    return lo, hi, se

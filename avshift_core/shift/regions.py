@@ -11,19 +11,29 @@ from scipy import stats
 from avshift_core.latent.cells import OUTSIDE
 from avshift_core.shift.analyze import Analysis
 from avshift_core.shift.attributes import Attributes, read_attributes
-from avshift_core.shift.breakdown import contributions, design_effect_of_mean, rate_interval
+from avshift_core.shift.breakdown import contributions
 from avshift_core.shift.calibrate import Estimate
 from avshift_core.shift.differences import Difference
 from avshift_core.shift.drives import Pool
-from avshift_core.shift.local import TARGET_HEAVY, Region
+from avshift_core.shift.local import TARGET_HEAVY, LocalTest, Region
 from avshift_core.shift.naming import name_sets
 from avshift_core.shift.profile import profile
+from avshift_core.shift.rates import design_effect_of_mean, rate_interval
 from avshift_core.shift.representatives import representatives
 
 COLUMNS = ["region", "name", "more_in", "violation", "n_P", "n_Q", "drives", "p_k", "p_k_lo", "p_k_hi", "q_k", "q_k_lo",
            "q_k_hi", "ratio", "ratio_lo", "ratio_hi", "weight", "B", "effect", "p_adj", "contribution",
            "contribution_lo", "contribution_hi", "metric"]
 NO_SPREAD = 1e-12  # a standard error below is rounding: every drive has the same share
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Masses of a set under P and Q with drive-level intervals; ratio: q / p, None where there is none."""
+
+    p: Estimate
+    q: Estimate
+    ratio: Estimate | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +43,7 @@ class RegionFacts:
     Attributes:
         title: "R1", or "V1" for an overlap violation; name: proposed from its attributes, with how much more of it
             one cohort has.
-        p, q: masses under P and Q with drive-level intervals; of the drives that confirmed a region, of all drives for
-            a violation. ratio: q / p with its interval, None where there is none.
+        p, q, ratio: as in `Shares`; of the drives that confirmed a region, of all drives for a violation.
         n_drives: drives with a scenario there.
         differences: its profile against all other scenarios, the largest difference first.
         scenes_P, scenes_Q: rows of each cohort that stand for it.
@@ -97,12 +106,11 @@ def describe_regions(analysis: Analysis, attributes: Attributes | None = None) -
         return DescribedRegions((), ())
     attributes = attributes or pooled_attributes(analysis)
     number = np.concatenate([local.region_P, local.region_Q])
-    measures = np.concatenate([local.measure_P, local.measure_Q])
     inside = [number == k for k in range(len(local.regions))]
     bare = [np.isin(analysis.space.cell, region.cells) for region in local.overlap_violations]
     everywhere = np.ones(len(number), dtype=bool)
     return DescribedRegions(
-        _facts(analysis, attributes, "R", local.regions, inside, measures),
+        _facts(analysis, attributes, "R", local.regions, inside, _measured(local)),
         _facts(analysis, attributes, "V", local.overlap_violations, bare, everywhere),
     )
 
@@ -140,15 +148,38 @@ def _facts(analysis: Analysis, attributes, letter: str, regions, inside, measure
     titles = [f"{letter}{region.k}" for region in regions]
     names = name_sets(attributes, inside, sample.drive, masses=[(r.p_k, r.q_k) for r in regions],
                       fallbacks=[f"region {title}" for title in titles], differences=profiles)
-    drives = fewer_drives(sample, measures)
     found = []
     for region, title, name, rows, differences in zip(regions, titles, names, inside, profiles, strict=True):
-        p, q = (mass(rows, measures & (sample.y == c), sample.drive, analysis.config.level, design_in(rows, sample, c))
-                for c in (0, 1))
         scenes = [representatives(X, np.flatnonzero(rows & (sample.y == c)), sample.drive) for c in (0, 1)]
-        found.append(RegionFacts(title, name, region, p, q, ratio_of(p, q, drives, analysis.config.level),
-                                 differences, scenes[0], tuple(row - analysis.P.n for row in scenes[1])))
+        s = shares_of(analysis, rows, measures)
+        found.append(RegionFacts(title, name, region, s.p, s.q, s.ratio, differences, scenes[0],
+                                 tuple(row - analysis.P.n for row in scenes[1])))
     return tuple(found)
+
+
+def region_shares(analysis: Analysis) -> tuple[Shares, ...]:
+    """How much of P and of Q lies in each region R1..RK, on the drives that confirmed it."""
+    local = analysis.local
+    if local is None:
+        return ()
+    number = np.concatenate([local.region_P, local.region_Q])
+    return tuple(shares_of(analysis, number == k, _measured(local)) for k in range(len(local.regions)))
+
+
+def shares_of(analysis: Analysis, inside: np.ndarray, measures: np.ndarray | None = None) -> Shares:
+    """How much of P and of Q lies in a set of pooled rows.
+
+    Args:
+        inside: (n,) bool; measures: (n,) rows that count, all without it.
+    """
+    sample, level = analysis.sample, analysis.config.level
+    measures = np.ones(sample.n, dtype=bool) if measures is None else measures
+    p, q = (mass(inside, measures & (sample.y == c), sample.drive, level, design_in(inside, sample, c)) for c in (0, 1))
+    return Shares(p, q, ratio_of(p, q, fewer_drives(sample, measures), level))
+
+
+def _measured(local: LocalTest) -> np.ndarray:
+    return np.concatenate([local.measure_P, local.measure_Q])
 
 
 def mass(inside, measures, drive, level: float = 0.95, design: float = 1.0) -> Estimate:

@@ -16,7 +16,7 @@ import pandas as pd
 from avshift_core.errors import AVShiftError
 from avshift_core.shift.analyze import Analysis
 from avshift_core.shift.calibrate import Estimate
-from avshift_core.shift.regions import design_in, fewer_drives, mass, ratio_of
+from avshift_core.shift.regions import design_in, mass, shares_of
 from avshift_core.shift.representatives import representatives
 from avshift_core.words import readable
 
@@ -63,14 +63,14 @@ def select(analysis: Analysis, mask, metric: str | None = None) -> Selected:
     sample, level = analysis.sample, analysis.config.level
     mask = np.asarray(mask, dtype=bool)
     of = [mask & (sample.y == c) for c in (0, 1)]
-    p, q = (mass(mask, sample.y == c, sample.drive, level, design_in(mask, sample, c)) for c in (0, 1))
+    shares = shares_of(analysis, mask)
     rates = [None, None]
     if metric is not None:
         event = np.concatenate([analysis.P.ell[metric], analysis.Q.ell[metric]]) > 0
         rates = [mass(event, rows, sample.drive, level, design_in(event, sample, c)) if rows.any() else None
                  for c, rows in enumerate(of)]
-    return Selected(mask, _mixed(of), int(of[0].sum()), int(of[1].sum()), len(np.unique(sample.drive[mask])), p, q,
-                    ratio_of(p, q, fewer_drives(sample), level), *rates)
+    return Selected(mask, _mixed(of), int(of[0].sum()), int(of[1].sum()), len(np.unique(sample.drive[mask])), shares.p,
+                    shares.q, shares.ratio, *rates)
 
 
 def _mixed(of) -> np.ndarray:
@@ -101,6 +101,12 @@ def selected_table(analysis: Analysis, rows, metric: str | None = None) -> pd.Da
     first = [name for name in FIRST_COLUMNS if name in obs]
     table = pd.DataFrame(lead)
     return pd.concat([table[["cohort"]], obs[first], table.drop(columns="cohort"), obs.drop(columns=first)], axis=1)
+
+
+def map_table(analysis: Analysis, axes: tuple[str, str], xy: np.ndarray, metric: str | None = None) -> pd.DataFrame:
+    """All pooled rows with their place on a map, xy (n, 2), under the names of its axes."""
+    table = selected_table(analysis, np.arange(analysis.sample.n), metric)
+    return pd.concat([table[["cohort"]], pd.DataFrame(xy, columns=list(axes)), table.drop(columns="cohort")], axis=1)
 
 
 def shown_rows(analysis: Analysis, rows, metric: str | None = None) -> pd.DataFrame:

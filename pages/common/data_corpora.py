@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import streamlit as st
 
 from avshift_core.config import VIEWS
@@ -12,6 +14,7 @@ from avshift_core.scenario.store.manifest import STATES
 from avshift_core.words import readable
 from pages.common import state
 from pages.common.cached import board, corpus, summary, workspace
+from pages.common.exports import downloads
 from pages.common.frame import DEMO, corpora
 from pages.common.job_list import job_list
 from pages.common.text import count, escape
@@ -29,6 +32,31 @@ def corpora_part() -> None:
             _corpus(name, url)
     _add()
     job_list(("encode", "import"), shown=5)
+    facts = _facts()
+    downloads({"corpora": corpora_rows(facts), "metrics": metrics_rows(facts)}, report=lambda: {"corpora": facts},
+              figures=False)
+
+
+def _facts() -> dict[str, dict]:
+    """What is known of every corpus that can be opened, by its name on the list."""
+    found = {}
+    for name, url in corpora().items():
+        with suppress(AVShiftError):
+            opened = corpus(url)
+            found[name] = {"url": url, "fingerprint": opened.fingerprint, "latents": dict(opened.models),
+                           **summary(opened.url, opened.fingerprint)}
+    return found
+
+
+def corpora_rows(facts: dict[str, dict]) -> list[dict]:
+    columns = ("url", "fingerprint", "revision", "n", "drives", "km", "hours")
+    return [{"corpus": name, **{c: f[c] for c in columns}, "latents": " ".join(f["latents"])}
+            for name, f in facts.items()]
+
+
+def metrics_rows(facts: dict[str, dict]) -> list[dict]:
+    return [{"corpus": name, "metric": metric, **values} for name, f in facts.items()
+            for metric, values in f["metrics"].items()]
 
 
 def _corpus(name: str, url: str) -> None:

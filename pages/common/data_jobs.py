@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import streamlit as st
 
 from avshift_core.jobs.shelf import clear_uploads, uploads_size
 from pages.common.cached import board, result, workspace
+from pages.common.exports import downloads
 from pages.common.job_list import job_list
 from pages.common.text import count
 
@@ -16,6 +19,16 @@ def jobs_part() -> None:
     job_list(empty="No job has run since the server was started. Comparing P and Q starts one.")
     _kept()
     _uploads()
+    downloads({"jobs": job_rows()}, figures=False)
+
+
+def job_rows() -> list[dict]:
+    """Every job on the board, as it stands now."""
+    def when(seconds: float) -> str:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds") if seconds else ""
+
+    return [{"kind": j.kind, "title": j.title, "state": j.state, "share": j.share, "text": j.text, "error": j.error,
+             "created": when(j.created), "ended": when(j.ended), "key": j.key} for j in board().jobs()]
 
 
 def _kept() -> None:

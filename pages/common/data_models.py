@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import asdict, fields
 
 import streamlit as st
 
@@ -12,16 +12,17 @@ from avshift_core.errors import AVShiftError
 from avshift_core.plots.card import losses_figure
 from avshift_core.plots.quality import figures_of
 from avshift_core.quality.ablation import Ablation, Spread
+from avshift_core.quality.ablation import to_json as ablation_json
 from avshift_core.quality.aims import not_measured
 from avshift_core.quality.describe import describe
-from avshift_core.quality.report import Quality
+from avshift_core.quality.report import Quality, to_json
 from avshift_core.scenario.measure.attributes import ATTRIBUTES
 from avshift_core.scenario.store.corpus import Corpus
 from avshift_core.shift.attributes import TEXTS
 from pages.common import state
 from pages.common.cached import corpus, workspace
 from pages.common.data_corpora import needs_encoding, start_encoding
-from pages.common.exports import chart
+from pages.common.exports import chart, downloads
 from pages.common.frame import DEMO, VIEW_NAMES, corpora
 from pages.common.job_list import job_list
 from pages.common.jobs import result_of
@@ -85,6 +86,8 @@ def encoder_part() -> None:
                  alt="Settings of the encoder")
         st.caption(f"Data fingerprint `{data['fingerprint'][:16]}` · "
                    + " · ".join(f"{escape(k)} {escape(v)}" for k, v in card["libraries"].items()))
+    aims = {"aims": card["quality"]["aims"]} if "quality" in card else {}
+    downloads({"losses": card["losses"], **aims}, report=lambda: {"card": card})
 
 
 def _words(name: str) -> str:
@@ -164,6 +167,7 @@ def _quality(quality: Quality) -> None:
         chart(draw(), f"quality_{name}", f"{title}. {text}")
     with st.expander("The report in numbers", icon=":material/article:"):
         st.code(describe(quality), language=None, wrap_lines=False)
+    downloads({"aims": [asdict(aim) for aim in quality.aims]}, report=lambda: to_json(quality))
 
 
 # Ablation -----------------------------------------------------------------------------------------------------------
@@ -204,6 +208,8 @@ def _ablation(ablation: Ablation) -> None:
                f"without calibration {100 * ablation.naive_l1:.2f} pp.")
     for caution in ablation.cautions:
         st.caption(f":material/warning: {escape(caution)}")
+    downloads({"ablation": [asdict(s) for s in ablation.settings]},
+              report=lambda: ablation_json(ablation), figures=False)
 
 
 def spread(value: Spread | None, scale: float = 1.0, unit: str = "") -> str:

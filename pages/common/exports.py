@@ -1,12 +1,17 @@
-"""What leaves the dashboard: tables, figures and the report, each with the identity of its run."""
+"""What leaves the dashboard: tables, figures and reports, each with the identity of its run, or of the engine's code
+where it belongs to no run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
 
+from avshift_core import __version__
+from avshift_core.files import json_bytes
+from avshift_core.jobs.kinds import code_version
 from avshift_core.report import report_bytes, table_bytes
 from pages.common import state
 from pages.common.cached import Loaded, corpus
@@ -14,18 +19,29 @@ from pages.common.cached import Loaded, corpus
 FORMATS = {"csv": ("CSV", "text/csv"), "parquet": ("Parquet", "application/vnd.apache.parquet")}
 
 
+@dataclass(frozen=True, eq=False)
+class Later:
+    """A table of `rows` rows that is made when somebody takes it."""
+
+    rows: int
+    make: Callable[[], Any]
+
+
+def identity(loaded: Loaded | None) -> str:
+    """What a number belongs to: the run of a comparison, or the code that made it."""
+    return loaded.run if loaded is not None else f"engine-{__version__}-{code_version()[:8]}"
+
+
 def chart(figure, key: str, alt: str, loaded: Loaded | None = None) -> None:
-    """A figure with a button for its image, stamped with the run."""
-    kind = image_format()
-    if loaded is not None:
-        top = figure.layout.margin.t or 0
-        figure.add_annotation(
-            text=f"AVShift run {loaded.run}", xref="paper", yref="paper", x=1, y=1, xanchor="right", yanchor="bottom",
-            yshift=max(top - 14, 0), showarrow=False, opacity=0.45, font={"size": 9},
-        )
+    """A figure with a button for its image, stamped with its identity."""
+    top = figure.layout.margin.t or 0
+    figure.add_annotation(
+        text=f"AVShift {'run ' if loaded else ''}{identity(loaded)}", xref="paper", yref="paper", x=1, y=1,
+        xanchor="right", yanchor="bottom", yshift=max(top - 14, 0), showarrow=False, opacity=0.45, font={"size": 9},
+    )
     st.plotly_chart(figure, key=key, alt=alt, config={
         "displaylogo": False, "modeBarButtons": [["toImage"]],
-        "toImageButtonOptions": {"format": kind, "filename": _file(key, loaded), "scale": 2},
+        "toImageButtonOptions": {"format": image_format(), "filename": _file(key, loaded), "scale": 2},
     })
 
 
@@ -34,39 +50,38 @@ def image_format() -> str:
     return "svg" if state.value("img") == "svg" else "png"
 
 
-def downloads(tables: Mapping[str, Any], loaded: Loaded | None = None) -> None:
+def downloads(
+    tables: Mapping[str, Any], loaded: Loaded | None = None,
+    report: Callable[[], Mapping] | None = None, figures: bool = True,
+) -> None:
     """A menu with every table as CSV and Parquet, the report as JSON, and the format of images.
 
     Args:
-        tables: name -> DataFrame.
+        tables: name -> DataFrame, or a list of its rows, or one of them for later.
+        report: what the JSON file holds; by default the report of the comparison, where there is one.
+        figures: whether the page has any.
     """
     with st.popover("Download", icon=":material/download:"):
         for name, table in tables.items():
+            later = table if isinstance(table, Later) else Later(len(table), lambda table=table: table)
             with st.container(horizontal=True, vertical_alignment="center"):
-                st.markdown(f"**{name.replace('_', ' ').capitalize()}**, {len(table):,} rows", width="stretch")
+                st.markdown(f"**{name.replace('_', ' ').capitalize()}**, {later.rows:,} rows", width="stretch")
                 for kind, (label, mime) in FORMATS.items():
                     st.download_button(
-                        label, _Lazy(table, kind, loaded), _file(name, loaded, kind), mime,
-                        key=f"download_{name}_{kind}", on_click="ignore",
+                        label, lambda later=later, kind=kind: table_bytes(later.make(), kind, identity(loaded)),
+                        _file(name, loaded, kind), mime, key=f"download_{name}_{kind}", on_click="ignore",
                     )
-        if loaded is not None:
-            st.download_button("Report (JSON)", lambda: _report(loaded), _file("report", loaded, "json"),
+        if loaded is not None or report is not None:
+            st.download_button("Report (JSON)", lambda: _report(loaded, report), _file("report", loaded, "json"),
                                "application/json", key="download_report", on_click="ignore",
-                               help="Verdict, regions, metrics, trust panel, settings and fingerprints.")
-        state.segmented("img", "Image button of figures", ("png", "svg"), "png", format_func=str.upper)
+                               help="Everything in one file, with settings and fingerprints.")
+        if figures:
+            state.segmented("img", "Image button of figures", ("png", "svg"), "png", format_func=str.upper)
 
 
-class _Lazy:
-    """Bytes of a table, made when somebody asks for them."""
-
-    def __init__(self, table: Any, kind: str, loaded: Loaded | None) -> None:
-        self.table, self.kind, self.run = table, kind, "" if loaded is None else loaded.run
-
-    def __call__(self) -> bytes:
-        return table_bytes(self.table, self.kind, self.run)
-
-
-def _report(loaded: Loaded) -> bytes:
+def _report(loaded: Loaded | None, report: Callable[[], Mapping] | None) -> bytes:
+    if report is not None:
+        return json_bytes({"run": identity(loaded), **report()})
     comparison = loaded.comparison
     return report_bytes(comparison.analysis, comparison.pair(corpus(comparison.corpus_url)), comparison.run)
 

@@ -59,12 +59,10 @@ def frame(title: str, *, needs_corpus: bool = True) -> Desk:
     """Set up the page; the first statement of every page."""
     st.set_page_config(page_title=f"{title} · AVShift", page_icon=ICON, layout="wide")
     require_login()
-    state.arrive(title)
     board()
     with st.sidebar:
         st.markdown("### AVShift")
         st.caption("Is it the car, or the traffic it met?")
-    state.remember()
     _menu(title)
     body = st.container()
     if not needs_corpus:
@@ -85,9 +83,14 @@ def _offer_default() -> None:
 
 def _menu(title: str) -> None:
     with st.container(horizontal=True, gap=None, key="menu"):
+        places = {name: st.empty() for name in PAGES}
+
+    def draw() -> None:
         for name, (page, icon, text) in PAGES.items():
-            st.page_link(page, label=f"**{name}**" if name == title else name, icon=f":material/{icon}:", help=text,
-                         query_params=state.values())
+            places[name].page_link(page, label=f"**{name}**" if name == title else name, icon=f":material/{icon}:",
+                                   help=text, query_params=state.values())
+
+    state.draw_menu(draw)
 
 
 def corpora() -> dict[str, str]:

@@ -96,7 +96,8 @@ def fleet_results(check: FleetCheck) -> None:
               "fleet_errors", "Mean and typical error of every estimator")
         panel("Do the intervals hold what they promise?", "The observed rate's interval is about P, and need not hold "
               "the rate of Q.", figures.coverage_figure(check), "fleet_coverage", "Coverage of every estimator")
-    downloads({"estimators": check.table(), "fleets": check.runs, "estimates": check.estimates})
+    tables = {"estimators": check.table(), "fleets": check.runs, "estimates": check.estimates}
+    downloads(tables, report=lambda: {name: table.to_dict("records") for name, table in tables.items()})
 
 
 def fleet_words(check: FleetCheck) -> str:

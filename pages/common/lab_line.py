@@ -46,7 +46,8 @@ def line_results(cases: LineCases) -> None:
     place = st.container(border=True)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         B = state.clip()
-        downloads({"paper_cases": cases.table(B)})
+        table = cases.table(B)
+        downloads({"paper_cases": table}, report=lambda: {"B": B, "cases": table.to_dict("records")})
     with place:
         st.markdown("**What the paper prints, and what comes out here**", help="Paper: tab:synthetic_twosample and the "
                     "text below fig:syn_local_diff. Here: this tool on freshly drawn scenarios.")
@@ -69,8 +70,9 @@ def line_rows(cases: LineCases, B: float) -> list[dict[str, str]]:
 def paper_and_here(run: LineRun, B: float) -> dict[str, tuple[str, str]]:
     """Quantity -> what the paper prints, and what came out here; "" where there is nothing."""
     paper, test, p = PAPER[run.case], run.analysis.global_test, run.p_values
-    found = {name: None if e is None else e.mu for name, e in run.estimates(B).items()}
+    found = run.estimates(B)
     rate = lambda value: "—" if value is None else f"{value:.4f}"  # noqa: E731
+    here = lambda e: "—" if e is None else f"{e.mu:.4f} ({e.lo:.4f} to {e.hi:.4f})"  # noqa: E731
     bounds = f"{test.gamma_lcb:.3f} to {test.gamma_ucb:.3f}"
     return {
         "Verdict": (f"“{paper.name}”", f"{run.analysis.verdict.title} {':green[✓]' if run.right else ':red[✗]'}"),
@@ -82,11 +84,11 @@ def paper_and_here(run: LineRun, B: float) -> dict[str, tuple[str, str]]:
         "p, Kolmogorov-Smirnov, closed form": (f"{paper.p_ks:.3g}", f"{p['p_ks']:.3g}"),
         "p, maximum mean discrepancy": (f"{paper.p_mmd:g}", f"{p['p_mmd']:.3g}"),
         "p, Wasserstein": (f"{paper.p_w1:g}", f"{p['p_w1']:.3g}"),
-        "Rate observed in P": (rate(paper.naive), rate(found["naive"])),
-        "Calibrated, regions as in the paper": (rate(paper.lis), rate(found["lis_paper"])),
-        "Calibrated, region by region": ("", rate(found["lis"])),
-        "Calibrated, cell by cell": ("", rate(found[HEADLINE]) if run.analysis.headline() else "withheld"),
-        "Rate observed in Q": (rate(paper.target), rate(found["target"])),
+        "Rate observed in P": (rate(paper.naive), here(found["naive"])),
+        "Calibrated, regions as in the paper": (rate(paper.lis), here(found["lis_paper"])),
+        "Calibrated, region by region": ("", here(found["lis"])),
+        "Calibrated, cell by cell": ("", here(found[HEADLINE]) if run.analysis.headline() else "withheld"),
+        "Rate observed in Q": (rate(paper.target), here(found["target"])),
         "True rate of Q": ("", f"**{run.truth.mu_Q:.4f}**"),
     }
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from math import floor, log10
+from types import MappingProxyType
 
 import streamlit as st
 
@@ -14,7 +16,7 @@ from avshift_core.plots.metrics import LABELS
 from avshift_core.shift.analyze import Analysis
 from avshift_core.shift.calibrate import ESTIMATORS, Calibration
 from avshift_core.shift.gate import GLOBAL_SHIFT, LOCALIZE, NO_SHIFT
-from avshift_core.shift.local import TARGET_HEAVY
+from avshift_core.shift.regions import region_shares
 from avshift_core.shift.trust import CAUTION, OK, REFUSE, Check
 from pages.common import state
 from pages.common.text import count, escape, percent, span
@@ -157,8 +159,12 @@ def key_numbers(analysis: Analysis, calibration: Calibration, headline: str | No
         )
 
 
-def regions_text(analysis: Analysis) -> None:
-    """Which regions there are, or why there are none. A stop is a result."""
+def regions_text(analysis: Analysis, names: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Which regions there are, or why there are none. A stop is a result.
+
+    Args:
+        names: proposed name of "R1", "R2", ...
+    """
     local, config = analysis.local, analysis.config
     if local is None and analysis.verdict.name == GLOBAL_SHIFT:
         st.info(
@@ -179,17 +185,17 @@ def regions_text(analysis: Analysis) -> None:
             "part of the scenarios, none confirmed by the other.", icon=":material/search_off:",
         )
     else:
-        st.table(
-            [
-                {
-                    "Region": f"R{r.k}", "More of": "Q" if r.direction == TARGET_HEAVY else "P",
-                    "Share of P": percent(r.p_k), "Share of Q": percent(r.q_k), "Q / P": f"{r.w_k:.2f}",
-                    "Scenarios P, Q": f"{r.n_source:,}, {r.n_target:,}", "Adjusted p": f"{r.p_adj:.1e}",
-                }
-                for r in local.regions
-            ],
-            hide_index=True, alt="Detected regions with their shares of P and Q",
-        )
+        rows = []
+        for region, shares in zip(local.regions, region_shares(analysis), strict=True):
+            title = f"R{region.k}"
+            rows.append({
+                "Region": f"**{title}** {escape(names[title])}" if title in names else title,
+                "Share of P": f"{percent(shares.p.mu)} :gray[({span(shares.p)})]",
+                "Share of Q": f"{percent(shares.q.mu)} :gray[({span(shares.q)})]",
+                "Q / P": f"{region.w_k:.2f}" if shares.ratio is None
+                else f"{shares.ratio.mu:.2f} :gray[({shares.ratio.lo:.2f} to {shares.ratio.hi:.2f})]",
+            })
+        st.table(rows, hide_index=True, border="horizontal", alt="Detected regions with their shares of P and Q")
     for bare in () if local is None else local.overlap_violations:
         st.caption(f"{percent(bare.q_k)} of Q lies where P has next to nothing (grey): not weighted.")
 

@@ -17,6 +17,7 @@ from avshift_core.shift.selected import (
     Selected,
     example_ids,
     kept_mask,
+    map_table,
     name_to_keep,
     region_code,
     select,
@@ -27,8 +28,9 @@ from avshift_core.shift.selected import (
 from pages.common import parts, state
 from pages.common.cached import Loaded, workspace
 from pages.common.described import attributes_of, regions_of
-from pages.common.exports import chart, downloads
+from pages.common.exports import Later, chart, downloads
 from pages.common.frame import Desk
+from pages.common.mapped import Picture
 from pages.common.scenes import scene_legend, scene_row
 from pages.common.text import count, escape, percent
 
@@ -105,7 +107,7 @@ def choice_in_link(
 # The pane ----------------------------------------------------------------------------------------------------------
 
 
-def nothing_selected(loaded: Loaded, metric: str | None) -> None:
+def nothing_selected(loaded: Loaded, metric: str | None, picture: Picture) -> None:
     """The empty pane: detected regions and kept selections, each of which can be shown, and both cohorts as a whole."""
     st.markdown("**Select scenarios** with the lasso or the box above the map, or choose one of these:")
     if loaded.analysis.local is None or not loaded.analysis.local.regions:
@@ -125,6 +127,7 @@ def nothing_selected(loaded: Loaded, metric: str | None) -> None:
             st.button(f"{escape(name)} :gray[{entry.get('n_P', 0) + entry.get('n_Q', 0):,}]", key=f"kept_{name}",
                       type="tertiary", icon=":material/bookmark:", on_click=partial(state.go, kept=name, sel=None))
     whole(loaded, metric)
+    downloads(_whole_map(loaded, picture, metric), loaded)
 
 
 def whole(loaded: Loaded, metric: str | None) -> None:
@@ -140,7 +143,7 @@ def whole(loaded: Loaded, metric: str | None) -> None:
     st.dataframe(rows, hide_index=True, alt="Scenarios, drives and event rate of P and Q", key="both_cohorts")
 
 
-def pane(loaded: Loaded, choice: Choice, metric: str | None) -> Selected:
+def pane(loaded: Loaded, choice: Choice, metric: str | None, picture: Picture) -> Selected:
     """Counts, what to do with them, and the table."""
     selected = select(loaded.analysis, choice.mask, metric)
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -159,7 +162,7 @@ def pane(loaded: Loaded, choice: Choice, metric: str | None) -> Selected:
         else:
             st.button("Remove", icon=":material/delete:", on_click=remove, key="remove_kept",
                       help="Forget this kept selection. The scenarios stay.")
-        rows_download(loaded, choice, selected, metric)
+        rows_download(loaded, choice, selected, metric, picture)
     return selected
 
 
@@ -218,14 +221,14 @@ def remove() -> None:
     state.go(kept=None)
 
 
-def rows_download(loaded: Loaded, choice: Choice, selected: Selected, metric: str | None) -> None:
-    downloads({"selection": _all_rows(loaded.key, choice.name, metric or "", loaded, selected),
-               "profile": as_table(differences_of(loaded, choice))}, loaded)
+def rows_download(loaded: Loaded, choice: Choice, selected: Selected, metric: str | None, picture: Picture) -> None:
+    downloads({"selection": Later(selected.n, partial(selected_table, loaded.analysis, selected.rows, metric)),
+               "profile": as_table(differences_of(loaded, choice)), **_whole_map(loaded, picture, metric)}, loaded)
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)
-def _all_rows(key: str, name: str, metric: str, _loaded: Loaded, _selected: Selected):
-    return selected_table(_loaded.analysis, _selected.rows, metric or None)
+def _whole_map(loaded: Loaded, picture: Picture, metric: str | None) -> dict[str, Later]:
+    n = loaded.analysis.sample.n
+    return {"map": Later(n, lambda: map_table(loaded.analysis, picture.names, picture.xy, metric))}
 
 
 def table(loaded: Loaded, choice: Choice, selected: Selected, metric: str | None) -> None:

@@ -11,9 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import streamlit as st
+from streamlit.runtime.scriptrunner_utils.script_run_context import (
+    get_script_run_ctx,
+    suppress_fragment_callback_warning,
+)
 
-# What the menu's links carried when it was drawn, the page it was drawn on, and what the URL says since.
-MENU, PAGE, LAST = "_menu", "_page", "_last"
+MENU = "_menu"  # draws the links of the menu again
 CLIPS = (0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 15.0, 20.0)
 LONGEST = 4000  # characters of one value; nobody needs more, and a hostile link might have it
 
@@ -53,24 +56,15 @@ def go(**changes: Any) -> None:
                 st.query_params[name] = text
         elif name in st.query_params:
             del st.query_params[name]
-    st.session_state[LAST] = values()
+    if MENU in st.session_state and get_script_run_ctx().fragment_ids_this_run:
+        with suppress_fragment_callback_warning():  # the links have a place of their own, outside of any fragment
+            st.session_state[MENU]()
 
 
-def arrive(page: str) -> None:
-    """Take over what was changed after the menu was drawn, if it was the menu that led here.
-
-    Fragments change the URL without drawing the menu again, so its links lag behind. Back and forward lead to URLs that
-    the menu did not have, and there the URL is right.
-    """
-    before, menu, last = st.session_state.get(PAGE), st.session_state.get(MENU), st.session_state.get(LAST, {})
-    if before not in (None, page) and menu == values() and last != menu:
-        go(**{**dict.fromkeys(menu), **last})
-    st.session_state[PAGE] = page
-
-
-def remember() -> None:
-    """What the URL says now is what the menu's links carry, and what a fragment may change later."""
-    st.session_state[MENU] = st.session_state[LAST] = values()
+def draw_menu(draw: Callable[[], None]) -> None:
+    """Draw links that carry all that the URL says, and again when a fragment changes it, which draws nothing else."""
+    draw()
+    st.session_state[MENU] = draw
 
 
 def link(page: str, label: str, *, icon: str | None = None, help: str | None = None, **changes: Any) -> None:

@@ -102,11 +102,15 @@ def test_the_slider_gives_the_engines_numbers_and_the_link_reopens_the_view(visi
     one.menu("Overview")  # another page keeps it
     expect(one.metric("Calibrated to Q")).to_have_text(shown.inner_text(), timeout=PATIENCE)
     assert one.link["B"] == "5" and one.link["metric"] == "ell"
-    one.page.go_back()  # the menu was drawn before the slider moved, so its link is one step of the history
-    one.page.wait_for_timeout(500)
-    if "calibration" not in one.page.url:
-        one.page.go_back()
+    one.page.go_back()
     expect(one.page.get_by_text("By every estimator").first).to_be_visible(timeout=PATIENCE)
+    expect(one.metric("Calibrated to Q")).to_have_text(shown.inner_text(), timeout=PATIENCE)
+    one.page.go_back()  # one step of the slider
+    one.page.wait_for_url(lambda url: "calibration" in url and "B=5" not in url)
+    one.page.go_forward()
+    one.page.go_forward()
+    expect(one.page.get_by_text(SEEN["Overview"]).first).to_be_visible(timeout=PATIENCE)
+    assert one.link["B"] == "5"
 
 
 def test_a_job_is_cancelled_for_all_who_wait_and_another_session_is_not_disturbed(visit):

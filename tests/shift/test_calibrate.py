@@ -105,6 +105,23 @@ def test_intervals_stay_in_the_range_of_the_metric():
     assert c.event_drives == 1
 
 
+def test_without_an_event_the_interval_counts_scenarios():
+    # 200 scenarios, no event: Clopper-Pearson's upper end is 1 - 0.025^(1 / 200) = 0.01828 with independent scenarios
+    c = calibrator(np.zeros(200), np.arange(200) % 2, [0, 1] * 100, ell_Q=np.arange(200) % 4 == 0).calibrate("ell", 10)
+    assert (c.naive.mu, c.naive.lo) == (0.0, 0.0) and c.naive.hi == pytest.approx(0.01828, rel=0.01)
+    assert c.strata.hi == pytest.approx(c.naive.hi)  # equal weights lose nothing
+    assert 0.18 < c.target.lo < 0.25 < c.target.hi < 0.32  # where there are events, as before
+    # weights 2 and 2/3 on a quarter and three quarters: 200 / (4 / 4 + 4 / 9 * 3 / 4) = 150 effective scenarios
+    c = calibrator(np.zeros(200), [0] * 50 + [1] * 150, [0, 1] * 100, ell_Q=np.arange(200) % 4 == 0)
+    c = c.calibrate("ell", 10)
+    assert c.ess == pytest.approx(150) and c.strata.hi == pytest.approx(1 - 0.025 ** (1 / 150), rel=0.01)
+    # Q in drives of ten that all have the event or none: ten times fewer count
+    drive = np.repeat(np.arange(20), 10)
+    alike = calibrator(np.zeros(200), np.arange(200) % 2, [0, 1] * 100, ell_Q=drive % 4 == 0, drive_P=drive,
+                       drive_Q=drive).calibrate("ell", 10)
+    assert alike.naive.hi > 1 - 0.025 ** (1 / 20)
+
+
 def test_differences_have_their_own_interval(line_analysis):
     c = line_analysis.calibrate(10)
     assert c.traffic.mu == pytest.approx(c.strata.mu - c.naive.mu)
