@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   ?= .venv
 PORT   ?= 8501
 BIN    := $(VENV)/bin
+# A process a core, each with one thread; tests of a file stay together, as they share what is slow to make.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 .PHONY: run test install fast lint browser clean
 
@@ -10,12 +12,12 @@ run: $(VENV)/.ready
 	$(BIN)/streamlit run serve.py --server.port $(PORT)
 
 test: $(VENV)/.ready browser lint
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 install: $(VENV)/.ready
 
 fast: $(VENV)/.ready
-	$(BIN)/python -m pytest -m "not slow and not browser"
+	$(PYTEST) -m "not slow and not browser"
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -285,7 +285,8 @@ def make_calibrator(
 ) -> Calibrator:
     """Fit the outcome models and collect weights and strata."""
     m_P, m_Q = _outcomes(P, Q, space, sample, metrics, config) if metrics else ({}, {})
-    cells = cell_strata(space.cell, space.cells.n, sample.y, config.support_eps)
+    bare = [] if local is None else [cell for place in local.overlap_violations for cell in place.cells]
+    cells = cell_strata(space.cell, space.cells.n, sample.y, config.support_eps, bare)
     regions = _region_strata(local) if local is not None else None
     w_ipw = np.exp(np.clip(test.logit_P, -20, 20))  # h / (1 - h)
     return Calibrator(
@@ -297,12 +298,17 @@ def make_calibrator(
     )
 
 
-def cell_strata(cell, K: int, y, support_eps: float) -> Strata:
-    """All K cells as strata; a cell with next to nothing of P keeps weight 1. Scenarios in no ball join the last."""
+def cell_strata(cell, K: int, y, support_eps: float, bare: Sequence[int] = ()) -> Strata:
+    """All K cells as strata; a cell with next to nothing of P keeps weight 1. Scenarios in no ball join the last.
+
+    Args:
+        bare: cells that the local test has found to be without support.
+    """
     of_P, of_Q = (np.where(cell >= 0, cell, K)[y == c] for c in (0, 1))
     p = np.bincount(of_P, minlength=K + 1) / len(of_P)
     q = np.bincount(of_Q, minlength=K + 1) / len(of_Q)
     free = (p > 0) & (p >= support_eps * (p + q))
+    free[list(bare)] = False
     return Strata(of_P, of_Q, q, p, free, np.ones(len(of_P), dtype=bool), np.ones(len(of_Q), dtype=bool))
 
 

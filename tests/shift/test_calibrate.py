@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from avshift_core.errors import ConfigError
-from avshift_core.shift.calibrate import Calibrator, Strata, pareto_khat
+from avshift_core.shift.calibrate import Calibrator, Strata, cell_strata, pareto_khat
 
 
 def calibrator(ell_P, of_P, of_Q, ell_Q=None, drive_P=None, drive_Q=None, w=None):
@@ -135,6 +135,13 @@ def test_calibrated_values_approach_the_truth(line_analysis, line):
     for name in ("lis", "ipw", "aipw", "balance", "strata"):
         assert getattr(c, name).mu == pytest.approx(line.truth.mu_Q, abs=0.036), name
     assert c.naive.mu == pytest.approx(line.truth.mu_P, abs=0.036)
+
+
+def test_a_cell_that_the_local_test_found_bare_is_never_weighted():
+    cell, y = np.array([0, 0, 1, 1, 0, 1, 1, 1]), np.repeat([0, 1], 4)
+    assert cell_strata(cell, 2, y, 0.05).free.tolist() == [True, True, False]  # the last holds nobody
+    found = cell_strata(cell, 2, y, 0.05, bare=[1])
+    assert found.free.tolist() == [True, False, False] and found.weights(10).tolist() == [0.5, 0.5, 1.0, 1.0]
 
 
 def test_clip_must_be_positive(line_analysis):
