@@ -29,6 +29,7 @@ def rate_interval(mu: float, se: float, n: int, drives: int, level: float, desig
 def design_effect_of_mean(drive, ell) -> float:
     """Variance of the mean of values in [0, 1] over that of independent scenarios, at least 1.
 
+    >>> import numpy as np
     >>> design_effect_of_mean(np.array([0, 0, 1, 1]), np.array([1.0, 1.0, 0.0, 0.0]))      # 2 * (1 + 1) / 16 * 4 / 0.25
     4.0
     """

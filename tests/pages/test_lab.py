@@ -41,6 +41,10 @@ def table(page, column: str) -> dict[str, str]:
     return dict(zip(frame.iloc[:, 0], frame[column], strict=True))
 
 
+def shown(estimate) -> str:
+    return f"{estimate.mu:.4f} ({estimate.lo:.4f} to {estimate.hi:.4f})"
+
+
 def test_the_papers_cases_stand_beside_ours(open_page, cases):
     page = open_page("pages/lab.py", LINE)
     assert "All three verdicts are right." in words(page)
@@ -50,7 +54,7 @@ def test_the_papers_cases_stand_beside_ours(open_page, cases):
     assert paper["Calibrated, regions as in the paper"] == "0.3915"  # the text below fig:syn_local_diff
     run = cases.run("localized")
     assert here["Accuracy"] == f"**{run.analysis.global_test.acc:.3f}**"
-    assert here["Calibrated, cell by cell"] == f"{run.analysis.calibrate(10.0).strata.mu:.4f}"
+    assert here["Calibrated, cell by cell"] == shown(run.analysis.calibrate(10.0).strata)
     assert here["True rate of Q"] == "**0.4118**"  # numerical integration, METHOD section 5
     assert table(page, "Same traffic: paper")["p, classifier"] == "0.58"
     assert table(page, "Everything changed: here")["Calibrated, cell by cell"] == "withheld"
@@ -61,7 +65,7 @@ def test_the_clip_moves_the_table_and_the_case_changes_the_picture(open_page, ca
     page = open_page("pages/lab.py", LINE)
     page.select_slider(key="url_B").set_value(3.0).run()
     here = table(page, "One kind more frequent: here")
-    assert here["Calibrated, cell by cell"] == f"{cases.run('localized').analysis.calibrate(3.0).strata.mu:.4f}"
+    assert here["Calibrated, cell by cell"] == shown(cases.run("localized").analysis.calibrate(3.0).strata)
     page.get("button_group")[-1].set_value("global").run()
     assert (page.query_params["case"], page.query_params["B"]) == ("global", "3")
     assert "Localization stopped on purpose" in words(page) and "withheld" in words(page)

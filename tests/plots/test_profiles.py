@@ -14,6 +14,7 @@ from avshift_core.quality.cluster_report import ClusterEvents, Partition
 from avshift_core.quality.clusters import Agreement, Clusters, Spread
 from avshift_core.shift.calibrate import Estimate
 from avshift_core.shift.profile import profile
+from avshift_core.shift.regions import Shares
 from tests.plots.test_scenes import pictured
 
 
@@ -38,7 +39,8 @@ def partition():
     shares = [estimate(v) for v in (0.5, 0.3, 0.2)], [estimate(v) for v in (0.4, 0.3, 0.3)]
     return Partition(
         3, 0, np.repeat([0, 1, 2], [5, 3, 2]), np.eye(3), np.array([[0.0, 0], [1, 0], [0, 1]]),
-        ("cut-ins", "yielding <b>", "lane keeping"), np.array([0, 1, 1]), ("a", "b"), *map(tuple, shares),
+        ("cut-ins", "yielding <b>", "lane keeping"), np.array([0, 1, 1]), ("a", "b"),
+        (Shares(estimate(0.5), estimate(0.4), None), Shares(estimate(0.5), estimate(0.6), None)), *map(tuple, shares),
         tuple(estimate(q.mu / p.mu) for p, q in zip(*shares, strict=True)), (0.01, 0.9, 0.03), (50, 30, 20),
         (40, 30, 30), (9, 9, 9), ((0,), (1,), (2,)), ((0,), (1,), (2,)),
     )
