@@ -31,7 +31,7 @@ def overview(desk: Desk) -> None:
         results(loaded)
 
 
-@st.fragment
+@state.fragment
 def results(loaded: Loaded) -> None:
     """All that follows the clip; moving it calibrates again and trains nothing."""
     analysis, metric = loaded.analysis, metric_of(loaded)
@@ -45,6 +45,7 @@ def results(loaded: Loaded) -> None:
     with top:
         parts.conclusion(analysis, calibration, headline, checks, loaded.comparison.phrase(metric))
         parts.key_numbers(analysis, calibration, headline)
+    parts.numbers_first()
     with st.grid(2, min_column_width=430):
         with st.container(border=True):
             distance(loaded)

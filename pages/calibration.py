@@ -31,7 +31,7 @@ BY = {  # column -> what it is called, where it varies
 PANEL = {"border": True, "height": "stretch"}
 
 
-@st.fragment
+@state.fragment
 def calibration(loaded: Loaded) -> None:
     """All that follows the clip: nothing is trained, and the numbers come first."""
     analysis, metric = loaded.analysis, metric_of(loaded)
@@ -49,6 +49,7 @@ def calibration(loaded: Loaded) -> None:
     with top:
         parts.conclusion(analysis, found, headline, checks, loaded.comparison.phrase(metric))
         key_numbers(loaded, found, headline)
+    parts.numbers_first()
     with st.grid(2, min_column_width=430):
         with st.container(**PANEL):
             estimates(loaded, found, headline)

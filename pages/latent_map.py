@@ -93,7 +93,7 @@ def _short_axes(space: str) -> str:
     return {"umap": "UMAP", "pca12": "PCA 1, 2", "pca34": "PCA 3, 4"}[space]
 
 
-@st.fragment
+@state.fragment
 def board(desk: Desk, loaded: Loaded, projection: Projection | None, partition, colour: str, space: str,
           pair: bool) -> None:
     """Map and selection; a lasso runs this part again and nothing else."""

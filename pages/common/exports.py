@@ -33,12 +33,13 @@ def identity(loaded: Loaded | None) -> str:
 
 
 def chart(figure, key: str, alt: str, loaded: Loaded | None = None) -> None:
-    """A figure with a button for its image, stamped with its identity."""
-    top = figure.layout.margin.t or 0
-    figure.add_annotation(
-        text=f"AVShift {'run ' if loaded else ''}{identity(loaded)}", xref="paper", yref="paper", x=1, y=1,
-        xanchor="right", yanchor="bottom", yshift=max(top - 14, 0), showarrow=False, opacity=0.45, font={"size": 9},
-    )
+    """A figure with a button for its image: stamped with the run, or with the code's identity in the file's name."""
+    if loaded is not None:
+        top = figure.layout.margin.t or 0
+        figure.add_annotation(
+            text=f"AVShift run {loaded.run}", xref="paper", yref="paper", x=1, y=1, xanchor="right", yanchor="bottom",
+            yshift=max(top - 14, 0), showarrow=False, opacity=0.45, font={"size": 9},
+        )
     st.plotly_chart(figure, key=key, alt=alt, config={
         "displaylogo": False, "modeBarButtons": [["toImage"]],
         "toImageButtonOptions": {"format": image_format(), "filename": _file(key, loaded), "scale": 2},
@@ -87,5 +88,4 @@ def _report(loaded: Loaded | None, report: Callable[[], Mapping] | None) -> byte
 
 
 def _file(name: str, loaded: Loaded | None, kind: str = "") -> str:
-    run = "" if loaded is None else f"_{loaded.run}"
-    return f"avshift_{name}{run}{f'.{kind}' if kind else ''}"
+    return f"avshift_{name}_{identity(loaded)}{f'.{kind}' if kind else ''}"

@@ -59,6 +59,7 @@ def frame(title: str, *, needs_corpus: bool = True) -> Desk:
     """Set up the page; the first statement of every page."""
     st.set_page_config(page_title=f"{title} · AVShift", page_icon=ICON, layout="wide")
     require_login()
+    state.arrive(title)
     board()
     with st.sidebar:
         st.markdown("### AVShift")

@@ -38,7 +38,7 @@ def line_part() -> None:
         line_results(cases)
 
 
-@st.fragment
+@state.fragment
 def line_results(cases: LineCases) -> None:
     """The table of all cases and one of them in detail; both follow the clip."""
     right = sum(run.right for run in cases.runs)

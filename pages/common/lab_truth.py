@@ -31,7 +31,7 @@ def truth_part(desk: Desk) -> None:
     truth_results(loaded, truth)
 
 
-@st.fragment
+@state.fragment
 def truth_results(loaded: Loaded, truth: DemoTruth) -> None:
     analysis, metric, test = loaded.analysis, metric_of(loaded), loaded.analysis.global_test
     rate, top = truth.rates.get(metric), st.container()

@@ -32,7 +32,7 @@ from pages.common.exports import Later, chart, downloads
 from pages.common.frame import Desk
 from pages.common.mapped import Picture
 from pages.common.scenes import scene_legend, scene_row
-from pages.common.text import count, escape, percent
+from pages.common.text import count, escape, percent, span
 
 PAGE_ROWS = 2000  # of the table; more are slow to send and nobody reads them
 TOLD = 10  # attributes in the profile
@@ -139,7 +139,7 @@ def whole(loaded: Loaded, metric: str | None) -> None:
     if metric is not None:
         c = a.calibrate(state.clip_value(), metric)
         for row, rate in zip(rows, (c.naive, c.target), strict=True):
-            row["Event rate"] = percent(rate.mu)
+            row["Event rate"] = f"{percent(rate.mu)} ({span(rate)})"
     st.dataframe(rows, hide_index=True, alt="Scenarios, drives and event rate of P and Q", key="both_cohorts")
 
 

@@ -8,15 +8,14 @@ and a link in another browser then all come out the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 import streamlit as st
-from streamlit.runtime.scriptrunner_utils.script_run_context import (
-    get_script_run_ctx,
-    suppress_fragment_callback_warning,
-)
+from streamlit.runtime.scriptrunner_utils.script_run_context import ThreadState
 
-MENU = "_menu"  # draws the links of the menu again
+# How to draw the menu, what its links carry, the page it is on, and what the URL says since.
+MENU, CARRIED, PAGE, LAST = "_menu", "_carried", "_page", "_last"
 CLIPS = (0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 15.0, 20.0)
 LONGEST = 4000  # characters of one value; nobody needs more, and a hostile link might have it
 
@@ -56,15 +55,42 @@ def go(**changes: Any) -> None:
                 st.query_params[name] = text
         elif name in st.query_params:
             del st.query_params[name]
-    if MENU in st.session_state and get_script_run_ctx().fragment_ids_this_run:
-        with suppress_fragment_callback_warning():  # the links have a place of their own, outside of any fragment
-            st.session_state[MENU]()
+    st.session_state[LAST] = values()
+
+
+# Links that follow ---------------------------------------------------------------------------------------------------
+
+
+def arrive(page: str) -> None:
+    """Take over what was changed after the menu was drawn, if it was the menu that led here.
+
+    Fragments change the URL first and the menu's links last, so that a quick click may find them old. Back and forward
+    lead to URLs that the menu did not have, and there the URL is right.
+    """
+    before, carried, last = (st.session_state.get(name) for name in (PAGE, CARRIED, LAST))
+    if before not in (None, page) and carried == values() and last not in (None, carried):
+        go(**{**dict.fromkeys(carried), **last})
+    st.session_state[PAGE] = page
 
 
 def draw_menu(draw: Callable[[], None]) -> None:
-    """Draw links that carry all that the URL says, and again when a fragment changes it, which draws nothing else."""
+    """Draw links that carry all that the URL says; `fragment` draws them again when it has changed."""
     draw()
     st.session_state[MENU] = draw
+    st.session_state[CARRIED] = st.session_state[LAST] = values()
+
+
+def fragment(function: Callable) -> Callable:
+    """st.fragment, at whose end the menu's links follow what it has changed in the URL."""
+    @wraps(function)
+    def drawn(*args: Any, **named: Any) -> Any:
+        result = function(*args, **named)
+        if MENU in st.session_state and st.session_state[CARRIED] != values():
+            with ThreadState.scoped(fragment_id=None):  # the links stand outside of the fragment
+                draw_menu(st.session_state[MENU])
+        return result
+
+    return st.fragment(drawn)
 
 
 def link(page: str, label: str, *, icon: str | None = None, help: str | None = None, **changes: Any) -> None:
