@@ -14,12 +14,15 @@ import time
 import traceback
 from importlib import import_module
 from pathlib import Path
+from select import select
 
 TELL_EVERY_S = 0.1
+PAGE_S = 6.0  # to wait for an order before warming up: the first page of a new server needs the cores
 WARM = ("avshift_core.comparison", "torch", "sklearn.cluster", "sklearn.neighbors")
 
 
 def main() -> int:
+    select([sys.stdin], [], [], PAGE_S)
     _warm_up()
     line = sys.stdin.readline()
     if not line:
