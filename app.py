@@ -5,8 +5,9 @@ import streamlit as st
 from avshift_core.plots.band import band_figure
 from avshift_core.plots.metrics import metrics_figure
 from avshift_core.plots.overview import calendar_figure, counts_figure
-from avshift_core.report import estimate_table, region_table
+from avshift_core.report import region_table
 from avshift_core.scenario.schema import UNKNOWN
+from avshift_core.shift.tables import estimates_table
 from pages.common import cohorts, parts, state
 from pages.common.cached import Loaded, counts, summary
 from pages.common.described import regions_of
@@ -38,7 +39,7 @@ def results(loaded: Loaded) -> None:
     top = st.container()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         B = state.clip()
-        downloads({"estimates": estimate_table(analysis, metric, B), "regions": region_table(analysis, B)}, loaded)
+        take = st.container(width="content")
     calibration = analysis.calibrate(B, metric)
     checks = parts.checks_in_words(loaded.comparison, analysis.checks_of(calibration), metric)
     headline = analysis.headline(metric, checks)
@@ -46,6 +47,8 @@ def results(loaded: Loaded) -> None:
         parts.conclusion(analysis, calibration, headline, checks, loaded.comparison.phrase(metric))
         parts.key_numbers(analysis, calibration, headline)
     parts.numbers_first()
+    with take:
+        downloads({"estimates": estimates_table(calibration, headline), "regions": region_table(analysis, B)}, loaded)
     with st.grid(2, min_column_width=430):
         with st.container(border=True):
             distance(loaded)

@@ -116,14 +116,6 @@ def write_rows(rows: pd.DataFrame, path: str | Path) -> None:
     write_whole(path, lambda file: rows.to_parquet(file, index=False))
 
 
-def estimate_table(analysis: Analysis, metric: str, B: float) -> pd.DataFrame:
-    """Every estimate of a metric at clip B, one row each."""
-    found = analysis.calibrate(B, metric)
-    rows = {**found.estimates(), "traffic": found.traffic, "residual": found.residual}
-    return pd.DataFrame([{"metric": metric, "B": B, "estimate": name, "mu": e.mu, "lo": e.lo, "hi": e.hi, "se": e.se}
-                         for name, e in rows.items() if e is not None])
-
-
 def region_table(analysis: Analysis, B: float) -> pd.DataFrame:
     """Every region and overlap violation, one row each."""
     if analysis.local is None:

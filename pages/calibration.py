@@ -72,7 +72,7 @@ def calibration(loaded: Loaded) -> None:
                     f"{analysis.config.level:.0%} intervals by drive.")
         parts.estimator_table(found, headline)
     downloads({
-        "estimates": estimates_table(found), "clip_sweep": sweep_table(swept),
+        "estimates": estimates_table(found, headline), "clip_sweep": sweep_table(swept),
         "contributions": contribution_table(steps, found),
         "weights": weight_table(histogram_of(loaded, name), weights), "balance": as_table(differences),
         **({f"by_{column}": category_table(groups, column, found)} if groups else {}),

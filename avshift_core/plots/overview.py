@@ -34,11 +34,9 @@ def calendar_figure(days: pd.DataFrame) -> go.Figure:
     for period, day in known.groupby("period")["day"].min().items():
         figure.add_annotation(x=day, y=1, yref="paper", yanchor="bottom", xanchor="left", text=str(period),
                               showarrow=False, font={"size": 10})
-    figure.add_annotation(x=1, y=1, xref="paper", yref="paper", xanchor="right", yanchor="bottom",
-                          text=f"darkest: {table.to_numpy().max():,} scenarios a day", showarrow=False,
-                          font={"size": 11})
-    theme.base_figure(figure, 110 + ROW * len(table), top=24)
-    figure.update_xaxes(showgrid=False, type="date", tickformat="%d %b")
+    theme.base_figure(figure, 130 + ROW * len(table), top=24)
+    figure.update_xaxes(showgrid=False, type="date", tickformat="%d %b", title={
+        "text": f"darkest: {table.to_numpy().max():,} scenarios a day", "font": {"size": 11}})
     figure.update_yaxes(showgrid=False)
     return figure
 

@@ -16,6 +16,7 @@ from avshift_core.shift.weights import WeightHistogram, Weights
 
 NUMBERS = ("acc", "acc_std", "gamma_hat", "gamma_lcb", "gamma_ucb", "tv_lower", "se", "auc", "statistic", "p_value",
            "p_neighbors", "n_te", "repeats", "icc", "design_effect", "detectable_gamma", "var_test", "var_training")
+OBSERVED = ("naive", "target")  # counted, not calibrated
 OF_WEIGHTS = ("ess", "ess_drives", "khat", "clipped_mass", "uncovered_mass", "top_drive", "event_drives")
 
 
@@ -65,11 +66,17 @@ def category_table(groups: Sequence[GroupRate], column: str, calibration: Calibr
     return pd.DataFrame(rows).assign(metric=calibration.metric, B=calibration.B)
 
 
-def estimates_table(calibration: Calibration) -> pd.DataFrame:
-    """Every estimate of one calibration, and the two differences."""
+def estimates_table(calibration: Calibration, headline: str | None) -> pd.DataFrame:
+    """Every estimate of one calibration, and the two differences.
+
+    Args:
+        headline: the estimator to show; None where the trust panel withholds all that was calibrated.
+    """
     c = calibration
     found = {**c.estimates(), "traffic": c.traffic, "residual": c.residual}
-    return pd.DataFrame([{"metric": c.metric, "B": c.B, **_row(name, e)} for name, e in found.items() if e is not None])
+    return pd.DataFrame([
+        {"metric": c.metric, "B": c.B, **_row(name, e), "headline": name == headline,
+         "withheld": headline is None and name not in OBSERVED} for name, e in found.items() if e is not None])
 
 
 def sweep_table(swept: Sequence[Calibration]) -> pd.DataFrame:

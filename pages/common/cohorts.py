@@ -77,12 +77,12 @@ def choose(side: str, corpus: Corpus, query: CohortQuery) -> None:
 
 
 def _values(side: str, column: str, corpus: Corpus, query: CohortQuery) -> None:
-    options = distinct(corpus.url, corpus.fingerprint, column)
-    if len(options) < 2 and not getattr(query, column):
+    options, now = distinct(corpus.url, corpus.fingerprint, column), list(getattr(query, column))
+    if len(options) < 2 and not now:
         return
-    key, now = f"cohort_{side}_{column}", [v for v in getattr(query, column) if v in options]
-    if st.session_state.get(key) != now:
-        st.session_state[key] = now
+    options = [*options, *(value for value in now if value not in options)]  # a link may ask in vain
+    key = f"cohort_{side}_{column}"
+    state.show(key, now)
 
     def changed() -> None:
         write(side, replace(query, **{column: st.session_state[key]}))

@@ -8,6 +8,7 @@ import streamlit as st
 
 from avshift_core.config import VIEWS
 from avshift_core.errors import AVShiftError
+from avshift_core.jobs.kinds import job_key
 from avshift_core.jobs.shelf import add_corpus, remove_corpus
 from avshift_core.scenario.store.corpus import Corpus
 from avshift_core.scenario.store.manifest import STATES
@@ -71,6 +72,11 @@ def _corpus(name: str, url: str) -> None:
             st.button("Remove from the list", key=f"remove_{name}", icon=":material/playlist_remove:",
                       on_click=_remove, args=(name,), help="The files stay where they are.")
     if opened is None:
+        return
+    making = board().find(job_key("demo", {"url": url})) if name == DEMO else None
+    if making is not None and not making.over:
+        st.info("The demo fleet is still being made: what is there so far is not complete.",
+                icon=":material/hourglass_top:")
         return
     facts = summary(opened.url, opened.fingerprint)
     st.markdown(f"{facts['n']:,} scenarios · {facts['drives']:,} drives · {facts['km']:,.0f} km · "

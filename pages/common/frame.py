@@ -172,6 +172,7 @@ def comparison_or_stop(desk: Desk) -> Loaded:
         st.stop()
     loaded = Loaded(job_key("comparison", arguments), found)
     with st.sidebar:
+        state.clip_notice()
         _metric(loaded)
         _identity(loaded)
     return loaded
@@ -200,8 +201,7 @@ def _metric(loaded: Loaded) -> None:
         new = next(f for f in c.families if f.column == st.session_state["family"])
         state.go(metric=new.texts[len(new.texts) // 2])
 
-    if st.session_state.get("family") != family.column:
-        st.session_state["family"] = family.column
+    state.show("family", family.column)
     st.selectbox("Metric", list(labels), key="family", format_func=labels.get, on_change=family_changed,
                  help="The event whose rate is calibrated.")
     if family.thresholds:

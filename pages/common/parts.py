@@ -89,6 +89,18 @@ def conclusion(
     verdict_badges(analysis)
     st.markdown(f"### {conclusion_words(analysis, calibration, headline, checks, event)}")
     st.caption(analysis.verdict.sentence)
+    if headline is not None:
+        st.markdown(gap_words(calibration))
+
+
+def gap_words(calibration: Calibration) -> str:
+    """Car or traffic: what of the difference between the observed rates the traffic explains, and what is left over."""
+    gap, traffic, left = calibration.target.mu - calibration.naive.mu, calibration.traffic, calibration.residual
+    points = lambda e: f"**{100 * e.mu:+.2f}** ({100 * e.lo:+.2f} to {100 * e.hi:+.2f})"  # noqa: E731
+    end = ("within what chance gives." if left.lo <= 0 <= left.hi else
+           "not the traffic that was seen, but another AV version, or what the latents do not show.")
+    return (f"Q itself shows {percent(calibration.target.mu)}, {100 * gap:+.2f} percentage points from P. The traffic "
+            f"explains {points(traffic)} of them; {points(left)} are left over: {end}")
 
 
 def conclusion_words(analysis: Analysis, calibration: Calibration, headline, checks, event: str) -> str:

@@ -12,7 +12,7 @@ from functools import wraps
 from typing import Any
 
 import streamlit as st
-from streamlit.runtime.scriptrunner_utils.script_run_context import ThreadState
+from streamlit.runtime.scriptrunner_utils.script_run_context import ThreadState, get_script_run_ctx
 
 # How to draw the menu, what its links carry, the page it is on, and what the URL says since.
 MENU, CARRIED, PAGE, LAST = "_menu", "_carried", "_page", "_last"
@@ -117,11 +117,21 @@ def _text(new: Any) -> str:
 # Widgets -----------------------------------------------------------------------------------------------------------
 
 
+def show(key: str, shown: Any) -> None:
+    """Let the widget with this key show a value.
+
+    In a whole run it is set again even if it has not changed: a run that the next one cut short has set it too, but may
+    never have reached the browser, which would then show the widget's first value and send it back as a choice.
+    """
+    whole = not get_script_run_ctx().fragment_ids_this_run
+    if whole or key not in st.session_state or st.session_state[key] != shown:
+        st.session_state[key] = shown
+
+
 def _bind(name: str, shown: Any, write: Callable[[Any], Any] = lambda new: new) -> dict[str, Any]:
     """Key and callback of a widget that shows a value of the URL."""
     key = f"url_{name}"
-    if key not in st.session_state or st.session_state[key] != shown:
-        st.session_state[key] = shown
+    show(key, shown)
 
     def changed() -> None:
         go(**{name: write(st.session_state[key])})
@@ -154,6 +164,13 @@ def slider(name: str, label: str, options: Sequence[Any], default: Any, **more: 
 def clip_value() -> float:
     """The clip B that the URL says."""
     return _chosen("B", CLIPS, 10.0)
+
+
+def clip_notice() -> None:
+    """Say so where the URL names a clip that there is not."""
+    said = value("B")
+    if said and said != _text(clip_value()):
+        st.warning(f"The link says B={said[:40]!r}, which is no place of the slider. Shown: clip {clip_value():g}.")
 
 
 def clip() -> float:

@@ -71,6 +71,30 @@ def test_the_link_is_the_view(open_page):
     assert "below 3 s" in words(page)
 
 
+def test_every_whole_run_tells_the_browser_what_widgets_show(open_page):
+    page = open_page(link=case_link("localized", B="5"))
+    for _ in range(2):  # the run before may have been cut short before the browser heard of it
+        assert page.select_slider(key="url_B").proto.set_value
+        assert all(widget.proto.set_value for widget in page.sidebar.multiselect)
+        page.run()
+    assert page.query_params["B"] == "5"
+
+
+def test_car_or_traffic_stands_below_the_headline(open_page, home):
+    page = open_page(link=case_link("localized", metric="ell"))
+    c = analysis_of(home, page).calibrate(10.0, "ell")
+    assert f"The traffic explains **{100 * c.traffic.mu:+.2f}**" in words(page)
+    assert f"**{100 * c.residual.mu:+.2f}**" in words(page) and "are left over" in words(page)
+
+
+def test_what_a_link_asks_for_in_vain_is_shown(open_page):
+    page = open_page(link=case_link("localized", B="abc"))
+    assert any("B='abc', which is no place of the slider. Shown: clip 10." in w.value for w in page.sidebar.warning)
+    page = open_page(link={**case_link("localized"), "P": "period=nope"})
+    assert ["nope"] in [widget.value for widget in page.sidebar.multiselect]
+    assert page.error
+
+
 def test_swapping_swaps(open_page):
     page = open_page(link=case_link("localized"))
     next(b for b in page.sidebar.button if b.label == "Swap P and Q").click()

@@ -39,7 +39,10 @@ def test_small_groups_are_empty_cells():
 
 def test_every_estimate_and_clip_is_there(line_analysis):
     c = line_analysis.calibrate(10.0)
-    table = estimates_table(c).set_index("name")
+    table = estimates_table(c, "strata").set_index("name")
+    assert list(table.index[table["headline"]]) == ["strata"] and not table["withheld"].any()
+    refused = estimates_table(c, None).set_index("name")
+    assert not refused["headline"].any() and list(refused.index[~refused["withheld"]]) == ["naive", "target"]
     assert table.loc["strata", "mu"] == c.strata.mu and table.loc["traffic", "lo"] == c.traffic.lo
     swept = sweep_table(sweep(line_analysis, "ell", (1.0, 10.0)))
     assert len(swept) == 2 * (len(table) - 2) and set(swept["B"]) == {1.0, 10.0}
