@@ -124,6 +124,7 @@ def measure(browser, server: Server, began: float, rows: list) -> None:
     rows.append(("torch or umap in the server", ", ".join(server.libraries()) or "none", "none"))
     measure_slider(page, server, rows)
     measure_map(browser.new_page(viewport={"width": 1440, "height": 1000}), server, rows)
+    measure_cancel(page, server, rows)
 
 
 # The page itself takes the time from an event to what changes on it, so that this script's own pauses do not count.
@@ -135,6 +136,7 @@ STOPWATCH = """([event, seen]) => { window.times = []; const shown = new Functio
             else if (last === t && performance.now() - t < 5000) requestAnimationFrame(look); };
         requestAnimationFrame(look); }, true); }"""
 NUMBERS = "return [...document.querySelectorAll('[data-testid=stMetric]')].map(e => e.innerText).join('|')"
+CANCELLED = "return document.body.innerText.includes('cancelled. Nothing was lost') ? 'yes' : ''"
 TABLE = """if (!document.querySelector('.st-key-selected_rows canvas')) return '';
     return [...document.querySelectorAll('[data-testid=stMain] p')].map(e => e.textContent)
         .find(text => text.includes('scenarios, from')) || ''"""
@@ -188,6 +190,17 @@ def measure_map(page, server: Server, rows: list) -> None:
     rows.append(("lasso to table, the first", f"{times[0]:.0f} ms", "800 ms"))
     rows.append((f"lasso to table, median of {len(times)}", f"{statistics.median(times):.0f} ms", "800 ms"))
     rows.append(("sent by the browser for a lasso, most", f"{max(sent, default=0):,} bytes", "5,000 bytes"))
+
+
+def measure_cancel(page, server: Server, rows: list) -> None:
+    """A comparison that has begun to train, cancelled."""
+    page.goto(server.url(seed="7", classifier="mlp", repeats="50"))
+    cancel = page.get_by_role("button", name="Cancel")
+    cancel.wait_for(timeout=WAIT_MS)
+    page.wait_for_timeout(20_000)
+    page.evaluate(STOPWATCH, ["click", CANCELLED])
+    timed(page, cancel.click)
+    rows.append(("cancel to \"cancelled\" on the page", f"{page.evaluate('window.times')[0]:.0f} ms", "3,000 ms"))
 
 
 def draw(page, box, radius: float) -> None:

@@ -205,8 +205,8 @@ def test_a_lasso_fills_the_table_with_the_rows_inside(visit, home):
     one.page.wait_for_url("**density=1**", timeout=PATIENCE)
     again = visit("latent_map", one.link)  # the link in another browser
     expect(again.page.get_by_text(f"{mask.sum():,} of {len(mask):,} scenarios")).to_be_visible(timeout=PATIENCE)
-    expect(again.page.locator("path.selection")).to_be_visible()
-    expect(again.page.locator("[data-do='density']")).to_have_attribute("aria-pressed", "true")
+    expect(again.page.locator("path.selection")).to_be_visible(timeout=PATIENCE)
+    expect(again.page.locator("[data-do='density']")).to_have_attribute("aria-pressed", "true", timeout=PATIENCE)
     one.menu("Regions")  # and on another page and back
     expect(one.page.get_by_text("Overlap violations").first).to_be_visible(timeout=PATIENCE)
     one.menu("Latent map")
