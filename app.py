@@ -83,7 +83,7 @@ def rates(loaded: Loaded, calibration, headline) -> None:
 def where(loaded: Loaded) -> None:
     st.markdown("**Where do they differ?**", help="Regions of latent space, chosen by some drives and confirmed by "
                 "others; the share of each cohort is measured on the latter.")
-    parts.regions_text(loaded.analysis, {facts.title: facts.name for facts in regions_of(loaded).regions})
+    parts.regions_text(loaded.analysis, regions_of(loaded).regions)
     with st.container(horizontal=True):
         state.link("pages/regions.py", "Regions", icon=":material/arrow_forward:")
         state.link("pages/latent_map.py", "Latent map", icon=":material/arrow_forward:")

@@ -106,6 +106,18 @@ class Influence:
         return sum(len(s) / max(len(s) - 1, 1) * float(s @ s) for s in (self.source, self.target))
 
 
+def difference(a: Estimate, b: Estimate) -> Estimate:
+    """a - b with an interval made of theirs (Zou and Donner 2008), for where a standard error does not tell.
+
+    >>> d = difference(Estimate(0.0, 0.0, 0.04, 0.0), Estimate(0.05, 0.02, 0.08, 0.015))
+    >>> [round(x, 3) for x in (d.mu, d.lo, d.hi)]        # -0.05 - 0.03, -0.05 + sqrt(0.04^2 + 0.03^2)
+    [-0.05, -0.08, 0.0]
+    """
+    mu = a.mu - b.mu
+    return Estimate(mu, mu - float(np.hypot(a.mu - a.lo, b.hi - b.mu)), mu + float(np.hypot(a.hi - a.mu, b.mu - b.lo)),
+                    float(np.hypot(a.se, b.se)))
+
+
 @dataclass(frozen=True, eq=False)
 class Strata:
     """A partition of the scenarios in which weights are constant.
@@ -181,11 +193,13 @@ class Calibrator:
             lis = self._stratified(self.regions, ell, B)
             found["lis"] = self._interval(lis, bias=lis.mu - strata.mu)  # what the regions leave, as the cells see it
             found["lis_paper"] = self._interval(self._paper(ell, B))
+        seen_in_Q = self._counted(target, len(self.drive_Q), self.n_drives[1], 0, metric)
+        left = self._interval(target - strata, low=-self.M)
         return Calibration(
-            metric=metric, B=B, **found,
+            metric=metric, B=B, **found, target=seen_in_Q,
             naive=self._counted(naive, len(ell), self.n_drives[0], 1, metric),
-            target=self._counted(target, len(self.drive_Q), self.n_drives[1], 0, metric),
-            traffic=self._interval(strata - naive, low=-self.M), residual=self._interval(target - strata, low=-self.M),
+            traffic=self._interval(strata - naive, low=-self.M),
+            residual=left if target.variance > 0 else difference(seen_in_Q, found["strata"]),
             ess=ess, ess_drives=ess_drives, khat=self.khat,
             clipped_mass=float((self.cells.q - self.cells.masses(B)[0])[self.cells.free].clip(0).sum()),
             uncovered_mass=self.uncovered_mass, top_drive=float(per_drive.max() / per_drive.sum()),

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from math import floor, log10
-from types import MappingProxyType
 
 import streamlit as st
 
@@ -17,7 +16,7 @@ from avshift_core.plots.metrics import LABELS
 from avshift_core.shift.analyze import Analysis
 from avshift_core.shift.calibrate import ESTIMATORS, Calibration
 from avshift_core.shift.gate import GLOBAL_SHIFT, LOCALIZE, NO_SHIFT
-from avshift_core.shift.regions import region_shares
+from avshift_core.shift.regions import RegionFacts, region_shares
 from avshift_core.shift.trust import CAUTION, OK, REFUSE, Check
 from pages.common import state
 from pages.common.text import count, escape, percent, span
@@ -178,11 +177,11 @@ def numbers_first() -> None:
     time.sleep(NUMBERS_S)
 
 
-def regions_text(analysis: Analysis, names: Mapping[str, str] = MappingProxyType({})) -> None:
+def regions_text(analysis: Analysis, described: Sequence[RegionFacts] = ()) -> None:
     """Which regions there are, or why there are none. A stop is a result.
 
     Args:
-        names: proposed name of "R1", "R2", ...
+        described: R1, R2, ... with their proposed names, where they are at hand.
     """
     local, config = analysis.local, analysis.config
     if local is None and analysis.verdict.name == GLOBAL_SHIFT:
@@ -205,10 +204,9 @@ def regions_text(analysis: Analysis, names: Mapping[str, str] = MappingProxyType
         )
     else:
         rows = []
-        for region, shares in zip(local.regions, region_shares(analysis), strict=True):
-            title = f"R{region.k}"
+        for region, shares in zip(local.regions, described or region_shares(analysis), strict=True):
             rows.append({
-                "Region": f"**{title}** {escape(names[title])}" if title in names else title,
+                "Region": f"**R{region.k}** {escape(shares.name)}" if described else f"R{region.k}",
                 "Share of P": f"{percent(shares.p.mu)} :gray[({span(shares.p)})]",
                 "Share of Q": f"{percent(shares.q.mu)} :gray[({span(shares.q)})]",
                 "Q / P": f"{region.w_k:.2f}" if shares.ratio is None

@@ -131,16 +131,17 @@ def nothing_selected(loaded: Loaded, metric: str | None, picture: Picture) -> No
 
 
 def whole(loaded: Loaded, metric: str | None) -> None:
-    """Both cohorts in two rows: what a selection is compared with. The browser also loads what draws tables, which
+    """Both cohorts in two columns: what a selection is compared with. The browser also loads what draws tables, which
     takes a second that the first lasso would have to wait."""
     a = loaded.analysis
-    rows = [{"Cohort": name, "Scenarios": cohort.n, "Drives": cohort.n_drives if cohort.has_drives else None}
-            for name, cohort in (("P", a.P), ("Q", a.Q))]
+    rows = {"Scenarios": [f"{c.n:,}" for c in (a.P, a.Q)],
+            "Drives": [f"{c.n_drives:,}" if c.has_drives else "unknown" for c in (a.P, a.Q)]}
     if metric is not None:
         c = a.calibrate(state.clip_value(), metric)
-        for row, rate in zip(rows, (c.naive, c.target), strict=True):
-            row["Event rate"] = f"{percent(rate.mu)} ({span(rate)})"
-    st.dataframe(rows, hide_index=True, alt="Scenarios, drives and event rate of P and Q", key="both_cohorts")
+        rows |= {"Event rate": [percent(rate.mu) for rate in (c.naive, c.target)],
+                 f"{a.config.level:.0%} interval": [span(rate) for rate in (c.naive, c.target)]}
+    st.dataframe([{"": name, "P": p, "Q": q} for name, (p, q) in rows.items()], hide_index=True,
+                 alt="Scenarios, drives and event rate of P and Q", key="both_cohorts")
 
 
 def pane(loaded: Loaded, choice: Choice, metric: str | None, picture: Picture) -> Selected:

@@ -122,6 +122,13 @@ def test_without_an_event_the_interval_counts_scenarios():
     assert alike.naive.hi > 1 - 0.025 ** (1 / 20)
 
 
+def test_what_is_left_over_counts_the_scenarios_of_a_q_without_events():
+    # 4 of 400 in P, none of 100 in Q: such a Q says nothing against a rate of 1 %
+    c = calibrator(np.arange(400) % 100 == 0, np.arange(400) % 2, [0, 1] * 50).calibrate("ell", 10)
+    assert c.target.mu == 0 and c.residual.mu == pytest.approx(-0.01) and c.residual.lo < -0.01
+    assert c.residual.hi == pytest.approx(-0.01 + np.hypot(c.target.hi, 0.01 - c.strata.lo)) and c.residual.hi > 0
+
+
 def test_differences_have_their_own_interval(line_analysis):
     c = line_analysis.calibrate(10)
     assert c.traffic.mu == pytest.approx(c.strata.mu - c.naive.mu)

@@ -78,6 +78,18 @@ def test_reliability_by_hand():
     assert found.error == pytest.approx(5 / 8 * 0.2 + 3 / 8 * (0.8 - 2 / 3))
 
 
+def test_the_error_by_chance_is_that_of_a_score_that_means_what_it_says():
+    # drives of ten scenarios at one place: ten times fewer count, and the error by chance knows it
+    for size in (1, 10):
+        errors, by_chance = [], []
+        for seed in range(60):
+            P, Q = (np.repeat(side, size) for side in scores(np.random.default_rng(seed), 3000 // size, 1500 // size))
+            found = reliability_curve(P, Q, np.arange(3000) // size, np.arange(1500) // size, bins=10)
+            errors.append(found.error)
+            by_chance.append(found.by_chance)
+        assert np.mean(by_chance) == pytest.approx(np.mean(errors), rel=0.15)
+
+
 def test_a_score_that_exaggerates_has_a_larger_error():
     P, Q = scores(np.random.default_rng(5))
     rows = np.arange(len(P)), np.arange(len(Q))
