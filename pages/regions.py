@@ -8,7 +8,7 @@ from avshift_core.plots import theme
 from avshift_core.plots.profiles import profile_alt, profile_figure
 from avshift_core.shift.gate import GLOBAL_SHIFT, LOCALIZE
 from avshift_core.shift.profile import as_table, telling
-from avshift_core.shift.regions import DescribedRegions, RegionFacts, in_no_region, region_scenarios, region_table
+from avshift_core.shift.regions import DescribedRegions, RegionFacts, in_regions, region_scenarios, region_table
 from pages.common import parts, state
 from pages.common.cached import Loaded
 from pages.common.derived import weighing_of
@@ -17,7 +17,7 @@ from pages.common.exports import chart, downloads
 from pages.common.frame import Desk, comparison_or_stop, frame, metric_of
 from pages.common.scenes import scene_legend, scene_row
 from pages.common.tables import choose_row
-from pages.common.text import count, escape, percent
+from pages.common.text import count, escape, percent, span
 
 HELP = {
     "Region": "R1 to RK in order of evidence. Some drives chose them, others confirmed them.",
@@ -83,9 +83,10 @@ def paper_caption(loaded: Loaded) -> None:
     analysis = loaded.analysis
     if analysis.local is None:
         return
-    p, q = in_no_region(analysis)
+    shares = in_regions(analysis)
     paper = analysis.local_paper
-    text = f"{percent(1 - p)} of P and {percent(1 - q)} of Q lie in the regions."
+    text = (f"{percent(shares.p.mu)} of P ({span(shares.p)}) and {percent(shares.q.mu)} of Q ({span(shares.q)}) lie in "
+            "the regions, on the drives that confirmed them.")
     if paper is not None:
         text += (f" The paper's own procedure finds {count(paper.n_regions, 'region')} here: balls around single "
                  "scenarios, which are smaller, and tested as if scenarios of a drive were independent, which finds "

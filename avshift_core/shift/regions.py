@@ -166,6 +166,13 @@ def region_shares(analysis: Analysis) -> tuple[Shares, ...]:
     return tuple(shares_of(analysis, number == k, _measured(local)) for k in range(len(local.regions)))
 
 
+def in_regions(analysis: Analysis) -> Shares:
+    """How much of P and of Q lies in any region, on the drives that confirmed them; regions have to be there."""
+    local = analysis.local
+    number = np.concatenate([local.region_P, local.region_Q])
+    return shares_of(analysis, number != OUTSIDE, _measured(local))
+
+
 def shares_of(analysis: Analysis, inside: np.ndarray, measures: np.ndarray | None = None) -> Shares:
     """How much of P and of Q lies in a set of pooled rows.
 
@@ -241,11 +248,3 @@ def ratio_of(p: Estimate, q: Estimate, drives: int, level: float = 0.95) -> Esti
 def _estimate(name: str, value: Estimate | None) -> dict[str, float]:
     mu, lo, hi = (np.nan,) * 3 if value is None else (value.mu, value.lo, value.hi)
     return {name: mu, f"{name}_lo": lo, f"{name}_hi": hi}
-
-
-def in_no_region(analysis: Analysis) -> tuple[float, float]:
-    """Shares of P and of Q that lie in no region."""
-    local = analysis.local
-    if local is None:
-        return 1.0, 1.0
-    return float((local.region_P == OUTSIDE).mean()), float((local.region_Q == OUTSIDE).mean())

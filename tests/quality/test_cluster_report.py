@@ -73,6 +73,14 @@ def test_shares_of_P_and_Q_and_which_differ(partition, kind_of):
         assert (partition.n_P[k], partition.n_Q[k]) == (round(3000 * p.mu), round(3000 * q.mu))
 
 
+def test_a_group_holds_what_its_clusters_hold(partition):
+    for g, shares in enumerate(partition.group_shares):
+        own = np.flatnonzero(partition.group == g)
+        assert shares.p.mu == pytest.approx(sum(partition.share_P[k].mu for k in own))
+        assert shares.q.mu == pytest.approx(sum(partition.share_Q[k].mu for k in own))
+        assert shares.p.lo <= shares.p.mu <= shares.p.hi and shares.p.lo < shares.p.hi
+
+
 def test_scenes_of_a_cluster_are_of_its_kind(comparison, partition, kind_of):
     for k, kind in enumerate(kind_of):
         scenes = (comparison.analysis.P, partition.scenes_P[k]), (comparison.analysis.Q, partition.scenes_Q[k])

@@ -14,11 +14,12 @@ from avshift_core.shift.regions import (
     describe_regions,
     design_in,
     fewer_drives,
-    in_no_region,
+    in_regions,
     mass,
     pooled_attributes,
     ratio_of,
     region_scenarios,
+    region_shares,
     region_table,
 )
 from avshift_core.shift.representatives import representatives
@@ -74,8 +75,14 @@ def test_scenarios_of_a_region_are_those_of_its_cells(line_analysis, described):
     table = region_scenarios(line_analysis, facts)
     assert table["cohort"].value_counts().to_dict() == {
         "P": int((local.region_P == 0).sum()), "Q": int((local.region_Q == 0).sum())}
-    p, q = in_no_region(line_analysis)
-    assert (p, q) == ((local.region_P < 0).mean(), (local.region_Q < 0).mean())
+
+
+def test_shares_of_the_regions_with_and_without_their_description(line_analysis, described):
+    shares, local = region_shares(line_analysis), line_analysis.local
+    assert [(s.p, s.q, s.ratio) for s in shares] == [(f.p, f.q, f.ratio) for f in described.regions]
+    whole = in_regions(line_analysis)
+    assert whole.p.mu == pytest.approx(sum(s.p.mu for s in shares)) and whole.p.lo < whole.p.mu < whole.p.hi
+    assert whole.q.mu == pytest.approx((local.region_Q >= 0)[local.measure_Q].mean())
 
 
 def test_scenes_lie_in_their_region(line_analysis, described):
@@ -89,7 +96,7 @@ def test_scenes_lie_in_their_region(line_analysis, described):
 def test_without_a_local_test_there_is_nothing_to_describe(line_analysis):
     stopped = replace(line_analysis, local=None, local_paper=None)
     empty = describe_regions(stopped)
-    assert empty.regions == empty.violations == () and in_no_region(stopped) == (1.0, 1.0)
+    assert empty.regions == empty.violations == region_shares(stopped) == ()
     assert list(region_table(empty, stopped, None, 10.0).columns)[:2] == ["region", "name"]
 
 

@@ -14,6 +14,7 @@ from avshift_core.shift.selected import (
     example_ids,
     halves,
     kept_mask,
+    map_table,
     name_to_keep,
     region_code,
     row_of_scenario,
@@ -94,6 +95,14 @@ def test_rows_of_the_table_are_those_of_the_cohorts(analysis):
     assert list(shown_rows(analysis, rows, "brake").columns) == [
         "cohort", "scenario_id", "category", "period", "h", "region", "event", "drive_id"]
     assert set(shown_rows(analysis, rows)["category"]) <= {"Agent cuts in", "General"}
+
+
+def test_the_whole_map_is_a_table(analysis):
+    xy = np.arange(2.0 * analysis.sample.n).reshape(-1, 2)
+    table = map_table(analysis, ("PC 1", "PC 2"), xy)
+    assert (table[["PC 1", "PC 2"]].to_numpy() == xy).all()  # pooled rows, P's first
+    assert (table["cohort"] == np.where(analysis.sample.y == 0, "P", "Q")).all()
+    assert table["h"].to_numpy() == pytest.approx(np.concatenate([analysis.global_test.h_P, analysis.global_test.h_Q]))
 
 
 def test_regions_of_all_rows_and_halves_of_the_drives(analysis, far):
