@@ -22,8 +22,9 @@ WARM = ("avshift_core.comparison", "torch", "sklearn.cluster", "sklearn.neighbor
 
 
 def main() -> int:
-    select([sys.stdin], [], [], PAGE_S)
-    _warm_up()
+    ordered, _, _ = select([sys.stdin], [], [], PAGE_S)
+    if not ordered:
+        _warm_up()
     line = sys.stdin.readline()
     if not line:
         return 0  # the server went before there was anything to do

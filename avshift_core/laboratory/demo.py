@@ -12,8 +12,8 @@ from avshift_core.errors import AVShiftError
 from avshift_core.laboratory.fleet import precision_recall
 from avshift_core.latent.benchmark import SHIFTED
 from avshift_core.latent.cohort import Cohort
-from avshift_core.progress import Progress
-from avshift_core.quality.contexts import find_truth
+from avshift_core.progress import Progress, within
+from avshift_core.quality.contexts import find_truth, whole_truth_steps
 from avshift_core.scenario.simulate.truth import Truth
 from avshift_core.scenario.store.thresholds import parse_metric
 from avshift_core.shift.analyze import Analysis
@@ -142,7 +142,8 @@ def truth_steps(analysis: Analysis, url: str) -> Generator[Progress, None, DemoT
         if reason:
             return Untold(reason)
         sides.append(cells)
-    yield Progress("Exact weights of every scenario", 0.5)
+    truth = yield from within(whole_truth_steps(url), 0.1, 0.9, "Simulating ")
+    yield Progress("Exact weights of every scenario", 0.9)
     result = _compare(analysis, truth, *sides)
     yield Progress("Done", 1.0)
     return result

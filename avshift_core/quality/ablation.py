@@ -23,8 +23,9 @@ from avshift_core.latent.cautions import about_versions
 from avshift_core.latent.cohort import Cohort
 from avshift_core.latent.corpora import check_disjoint, cohort_of
 from avshift_core.progress import Progress, within
-from avshift_core.quality.contexts import find_truth
+from avshift_core.quality.contexts import whole_truth_steps
 from avshift_core.quality.stability import chance_jaccard, jaccard
+from avshift_core.scenario.simulate.truth import Truth
 from avshift_core.scenario.store.corpus import Corpus, open_corpus
 from avshift_core.scenario.store.query import CohortQuery, as_query
 from avshift_core.shift.analyze import Analysis, analyze
@@ -129,7 +130,8 @@ def ablation_steps(
     sides = [cohort_of(corpus, query, metrics=[metric], z=np.zeros((corpus.sums(query)["n"].sum(), 1)))
              for query in (P, Q)]  # what does not depend on a model is checked before hours of training
     check_disjoint(*sides)
-    yardstick, is_truth, error = _yardstick(corpus, Q, sides[1], metric)
+    truth = yield from within(whole_truth_steps(url), 0.0, 0.0, "Truth: ")
+    yardstick, is_truth, error = _yardstick(truth, Q, sides[1], metric)
     analyses: dict[tuple[str, int], Analysis] = {}
     models: dict[tuple[str, int], str] = {}
     for i, (name, seed) in enumerate(todo):
@@ -146,11 +148,11 @@ def ablation_steps(
                     tuple(_setting(name, rows, analyses, seeds) for name in SETTINGS))
 
 
-def _yardstick(corpus: Corpus, Q: CohortQuery, cohort: Cohort, metric: str) -> tuple[float, bool, float]:
+def _yardstick(truth: Truth | None, Q: CohortQuery, cohort: Cohort, metric: str) -> tuple[float, bool, float]:
     """What calibration should give: the true mean of Q's traffic where it is known, else Q's own mean and its error."""
     ell = cohort.ell[metric]
     error = float(np.sqrt(clustered_variance(ell - ell.mean(), cohort.drive, cohort.n_drives)))
-    truth, versions = find_truth(corpus.url), set(cohort.obs["av_version"])
+    versions = set(cohort.obs["av_version"])
     if truth is None or len(Q.area) != 1 or len(Q.period) != 1 or len(versions) != 1 or set(Q.chosen()) > {
             "area", "period", "av_version"} or f"{metric}@{next(iter(versions))}" not in truth.table:
         return float(ell.mean()), False, error

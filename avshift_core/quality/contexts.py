@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from avshift_core.progress import Progress
+from avshift_core.scenario.simulate.demo import versions_steps
 from avshift_core.scenario.simulate.situations import PARAMETER_NAMES, ROAD_NAMES, SITUATION_NAMES
 from avshift_core.scenario.simulate.truth import PLAN, Truth, read_truth, truth_folder
 
@@ -26,6 +29,14 @@ class ContextFeatures:
 def find_truth(url: str) -> Truth | None:
     """The truth beside a corpus, None where there is none."""
     return read_truth(url) if truth_folder(url).read(PLAN) is not None else None
+
+
+def whole_truth_steps(url: str) -> Generator[Progress, None, Truth | None]:
+    """The truth beside a corpus with every scenario under every AV version, which is simulated where it was not yet."""
+    if truth_folder(url).read(PLAN) is None:
+        return None
+    yield from versions_steps(url)
+    return read_truth(url)
 
 
 def true_contexts(truth: Truth, scenario_id) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +45,18 @@ def workspace() -> Workspace:
 def board() -> Board:
     """The jobs of this server, shared by all sessions."""
     return Board(workspace())
+
+
+@st.cache_resource(show_spinner=False)
+def settle(page: str) -> None:
+    """Take what a page has imported out of the garbage collector's way, once.
+
+    Streamlit collects after every run, also after every look at a progress bar: over all imported libraries that takes
+    longer than the run itself.
+    """
+    gc.collect()
+    gc.freeze()
+    atexit.register(gc.unfreeze)  # else libraries complain at the end about what was never collected
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)

@@ -15,7 +15,7 @@ from avshift_core.latent.corpora import choose_latents, cohort_name
 from avshift_core.scenario.store.corpus import Corpus
 from avshift_core.scenario.store.query import CohortQuery
 from pages.common import cohorts, state
-from pages.common.cached import Loaded, board, corpus, workspace
+from pages.common.cached import Loaded, board, corpus, settle, workspace
 from pages.common.gate import require_login
 from pages.common.jobs import result_of
 from pages.common.text import escape
@@ -60,6 +60,7 @@ def frame(title: str, *, needs_corpus: bool = True) -> Desk:
     st.set_page_config(page_title=f"{title} · AVShift", page_icon=ICON, layout="wide")
     require_login()
     state.arrive(title)
+    settle(title)
     board()
     with st.sidebar:
         st.markdown("### AVShift")

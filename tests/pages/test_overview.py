@@ -1,5 +1,6 @@
 """The overview in every verdict, in empty and error states, and what a reader sees after one move."""
 
+import gc
 import re
 from dataclasses import fields
 
@@ -61,6 +62,12 @@ def test_moving_the_clip_moves_the_numbers_and_the_link(open_page, home):
     assert page.query_params["B"] == "5"
     page.select_slider(key="url_B").set_value(0.5).run()  # half of Q is lost to the clip
     assert metrics(page)["Calibrated to Q"] == "withheld" and "Lost to the clip" in words(page)
+
+
+def test_imports_are_out_of_the_collectors_way(open_page):
+    """Streamlit collects after every run; over all libraries that took longer than a look at a progress bar."""
+    open_page(link=case_link("localized"))
+    assert gc.get_freeze_count() > 4 * len(gc.get_objects())
 
 
 def test_the_link_is_the_view(open_page):

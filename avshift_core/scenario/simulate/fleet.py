@@ -109,10 +109,15 @@ def blocks(config: FleetConfig) -> list[Block]:
     return found
 
 
+def version_of(config: FleetConfig, block: Block) -> str:
+    """The AV version that drove a block."""
+    return config.weeks[config.cells[block.cell][1]][1]
+
+
 def draw(config: FleetConfig, block: Block) -> tuple[Contexts, tuple[Ids, ...]]:
     """Contexts and ids of one block; each drive has its own random numbers, whatever block it is in."""
     area, period = config.cells[block.cell]
-    version = config.weeks[period][1]
+    version = version_of(config, block)
     monday = date.fromisocalendar(int(period[:4]), int(period[6:]), 1)
     n_cell = config.scenarios // len(config.cells) + (block.cell < config.scenarios % len(config.cells))
     drives = max(1, round(n_cell / DRIVE_SCENARIOS))

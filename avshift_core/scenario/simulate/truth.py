@@ -32,8 +32,9 @@ class Truth:
         cells: (area, period) of each column of `log_density`.
         table: one row a scenario: ids, situation, road, the parameters behind it, whether the ego or the actor did what
             the situation is about (`acted`), whether any two vehicles, not only the ego, touched (`collided`), and each
-            metric under each version as `metric@version`. Where they did not act the corpus has a detected category,
-            which depends on the version: weights are for cohorts of weeks and areas, not of categories.
+            metric under each version as `metric@version`, once every version was simulated. Where they did not act the
+            corpus has a detected category, which depends on the version: weights are for cohorts of weeks and areas,
+            not of categories.
         log_density: (n, cells) log p(c) of each scenario's context under the law of each cell.
         plan: the fleet's settings and what changed in which week and area.
     """
@@ -68,6 +69,9 @@ class Truth:
 
         The weights are q_cell(c) over the fleet's mixture of laws (the balance heuristic), which are bounded.
         """
+        if f"{metric}@{version}" not in self.table:
+            raise CorpusError(f"The truth does not know '{metric}' under {version}. Run the fleet's 'demo' command "
+                              "again, which completes it, or choose one of the demo's own metrics.")
         log_w = self._mixture([cell]) - self._mixture(self.cells)
         w = np.exp(log_w)
         return float(w @ self.table[f"{metric}@{version}"].to_numpy() / w.sum())
@@ -111,15 +115,23 @@ def write_part(folder: Location, config: FleetConfig, block: Block, contexts: Co
         situation=np.array(SITUATION_NAMES)[contexts.situation], road=np.array(ROAD_NAMES)[contexts.road],
         **{f"z_{name}": contexts.z[:, d] for d, name in enumerate(PARAMETER_NAMES)}, **density,
     )
+    folder.write(part_name(block), _parquet(table))
+
+
+def write_others(folder: Location, block: Block, metrics: pd.DataFrame) -> None:
+    """Metrics of one block under the other versions, one row a context."""
+    folder.write(others_name(block), _parquet(metrics))
+
+
+def _parquet(table: pd.DataFrame) -> bytes:
     data = io.BytesIO()
     table.to_parquet(data, index=False)
-    folder.write(part_name(block), data.getvalue())
+    return data.getvalue()
 
 
-def read_truth(url: str) -> Truth:
-    """Truth of the fleet in corpus `url`."""
-    folder = truth_folder(url)
-    text = folder.read(PLAN)
+def fleet_of(url: str) -> FleetConfig:
+    """The settings that the fleet in corpus `url` was made with."""
+    text = truth_folder(url).read(PLAN)
     if text is None:
         raise CorpusError(f"There is no truth beside {url}: it is not a simulated fleet. Make one with "
                           "'python -m avshift_core demo --out DIR'.")
@@ -127,16 +139,36 @@ def read_truth(url: str) -> Truth:
     config = FleetConfig(plan["scenarios"], plan["seed"], plan["effect_share"])
     if json.loads(json.dumps(plan_of(config))) != plan:
         raise CorpusError(f"The fleet in {url} was made by another version of AVShift; make it anew.")
-    parts = []
+    return config
+
+
+def read_truth(url: str) -> Truth:
+    """Truth of the fleet in corpus `url`; without metrics where not every version was simulated yet."""
+    folder, config = truth_folder(url), fleet_of(url)
+    parts, others = [], []
     for block in blocks(config):
         data = folder.read(part_name(block))
         if data is None:
             raise CorpusError(f"The fleet in {url} is not finished; run the same 'demo' command again.")
         parts.append(pd.read_parquet(io.BytesIO(data)))
+        data = folder.read(others_name(block))
+        others += [] if data is None else [pd.read_parquet(io.BytesIO(data))]
+    if len(others) == len(parts):
+        parts = [pd.concat(both, axis=1) for both in zip(parts, others, strict=True)]
     table = pd.concat(parts, ignore_index=True)
+    if len(others) < len(parts):
+        table = table.drop(columns=[name for name in table if "@" in name])
     names = [f"log_density_{i}" for i in range(len(config.cells))]
-    return Truth(config.cells, table.drop(columns=names), table[names].to_numpy(), plan)
+    return Truth(config.cells, table.drop(columns=names), table[names].to_numpy(), json.loads(folder.read(PLAN)))
 
 
 def part_name(block: Block) -> str:
-    return f"part-{block.cell:02d}-{block.first_drive:06d}.parquet"
+    return f"part-{_place(block)}.parquet"
+
+
+def others_name(block: Block) -> str:
+    return f"others-{_place(block)}.parquet"
+
+
+def _place(block: Block) -> str:
+    return f"{block.cell:02d}-{block.first_drive:06d}"

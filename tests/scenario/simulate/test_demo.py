@@ -1,5 +1,6 @@
 """The demo fleet as a corpus, and its truth: exact weights, counterfactuals, stops and restarts."""
 
+import hashlib
 import itertools
 import json
 import os
@@ -204,15 +205,37 @@ def test_the_truth_of_a_fleet_that_is_not_there_is_replaced(tmp_path):
 def test_truth_that_is_missing_or_damaged_is_made_again(tmp_path):
     url, config = str(tmp_path / "demo"), FleetConfig(16, seed=1)
     finish(demo_steps(url, config, jobs=1))
-    before, parts = read_truth(url).table, sorted(Path(f"{url}-truth").glob("part-*"))
-    parts[3].unlink()
-    parts[5].write_bytes(parts[5].read_bytes()[:-9])
+    before = read_truth(url).table
+    for kind in ("part", "others"):
+        files = sorted(Path(f"{url}-truth").glob(f"{kind}-*"))
+        assert len(files) == 16
+        files[3].unlink()
+        files[5].write_bytes(files[5].read_bytes()[:-9])
     revision = _commits(url)
     assert finish(demo_steps(url, config, jobs=1)) == 0 and _commits(url) == revision
     pd.testing.assert_frame_equal(read_truth(url).table, before)
     Path(f"{url}-truth", "truth.json").write_text("{")
     with pytest.raises(CorpusError, match=r"damaged\. Remove"):
         finish(demo_steps(url, config, jobs=1))
+
+
+def test_other_versions_can_wait(small, tmp_path):
+    """The corpus is the same with and without them; its truth is completed later, and then it is the same too."""
+    url = str(tmp_path / "demo")
+    assert finish(demo_steps(url, SMALL, every_version=False, jobs=1)) == 400
+    assert _digests(url) == _digests(small)
+    early, cells = read_truth(url), [[("harbor", "2026-W11")], [("harbor", "2026-W12")]]
+    assert not [name for name in early.table if "@" in name]
+    assert early.gamma_star(*cells) == read_truth(small).gamma_star(*cells)
+    with pytest.raises(CorpusError, match=r"does not know 'discomfort' under v4\.1\. Run the fleet's 'demo' command"):
+        early.mean("discomfort", "v4.1", cells[0][0])
+    assert finish(demo_steps(url, SMALL, jobs=1)) == 0
+    pd.testing.assert_frame_equal(read_truth(url).table, read_truth(small).table)
+
+
+def _digests(url):
+    """Of every table; their names are drawn."""
+    return sorted(hashlib.sha256(p.read_bytes()).hexdigest() for p in Path(url).rglob("*.parquet"))
 
 
 def _children(pid):
