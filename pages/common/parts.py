@@ -160,7 +160,7 @@ def key_numbers(analysis: Analysis, calibration: Calibration, headline: str | No
                 f"{level} interval.",
             )
         st.metric(
-            "Target rate (Q)", percent(calibration.target.mu), span(calibration.target), **quiet,
+            "Observed rate (Q)", percent(calibration.target.mu), span(calibration.target), **quiet,
             help=f"Share of the scenarios of Q with an event, with its {level} interval: the calibrated rate should "
             "meet it.",
         )

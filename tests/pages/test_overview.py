@@ -36,7 +36,7 @@ def test_every_verdict_has_its_badge_its_numbers_and_its_charts(open_page, case)
     page = open_page(link=case_link(case))
     assert f" {TITLES[CASES[case]]}]" in words(page)
     assert list(metrics(page)) == [
-        "Advantage", "Observed rate (P)", "Calibrated to Q", "Target rate (Q)", "Effective sample"]
+        "Advantage", "Observed rate (P)", "Calibrated to Q", "Observed rate (Q)", "Effective sample"]
     assert all(m.help for m in page.metric)
     assert ("Localization stopped on purpose" in words(page)) == (case != "localized")
     assert f"{N:,} scenarios · 100 drives" in words(page) and "seed 0" in words(page)
@@ -48,7 +48,7 @@ def test_numbers_on_the_page_are_those_of_the_engine(open_page, home):
     calibration = analysis.calibrate(10.0, "ell")
     assert shown["Advantage"] == f"{analysis.global_test.gamma_hat:.3f}"
     assert rate(shown["Observed rate (P)"]) == pytest.approx(calibration.naive.mu, abs=5.1e-5)
-    assert rate(shown["Target rate (Q)"]) == pytest.approx(calibration.target.mu, abs=5.1e-5)
+    assert rate(shown["Observed rate (Q)"]) == pytest.approx(calibration.target.mu, abs=5.1e-5)
     assert rate(shown["Calibrated to Q"]) == pytest.approx(calibration.strata.mu, abs=5.1e-5)
 
 

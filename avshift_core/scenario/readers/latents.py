@@ -138,7 +138,8 @@ def _features(source: Source, frame: pd.DataFrame, section: dict) -> tuple[np.nd
         columns = [numbered[k] for k in sorted(numbered)]
     if not columns:
         raise LogError(f"{source.label} has no column '{prefix}' and no columns '{prefix}_0', '{prefix}_1', ...; found "
-                       f"{', '.join(found)}. Name the features in a mapping file: [features] columns = [\"...\"].")
+                       f"{', '.join(found)}. Rename the latent's columns like that, or, for an import of logs, name "
+                       "them in a mapping file: [features] columns = [\"...\"].")
     return np.stack([numbers(source, frame, column) for column in columns], axis=1), tuple(columns), columns
 
 
