@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV   ?= .venv
 PORT   ?= 8501
 BIN    := $(VENV)/bin
-# A process a core, each with one thread; tests of a file stay together, as they share what is slow to make.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+# A process a core, each with one thread; tests of a file stay together, as they share what is slow to make, and start
+# in the order of tests/conftest.py.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 .PHONY: run test install fast lint browser clean
 

@@ -193,7 +193,7 @@ def reference_figure(tests: Sequence[tuple[str, float, float, float | None]]) ->
         hovertemplate="%{y}, closed form: %{x:.2g}<extra></extra>",
     )
     least = min([p for _, p, _, _ in tests] + [f for _, _, f, _ in tests] + [p for _, p in closed])
-    theme.base_figure(figure, 120 + 30 * len(tests), top=56)
+    theme.base_figure(figure, 144 + 30 * len(tests), top=80)  # a legend of three lines on a narrow page
     figure.update_xaxes(type="log", title="p-value (logarithmic)", range=[log10(1.6), log10(least) - 0.3],
                         exponentformat="power", nticks=8)
     figure.update_yaxes(categoryorder="array", categoryarray=labels[::-1], range=[-0.6, len(labels) - 0.4])

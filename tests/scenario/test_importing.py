@@ -291,9 +291,11 @@ def parse(*argv):
     return lambda: arguments.run(arguments)
 
 
-def test_ctrl_c_leaves_a_sound_corpus(tmp_path, monkeypatch, capsys):
+def test_ctrl_c_leaves_a_sound_corpus(tmp_path, monkeypatch, capsys, request):
     folder, count = logs(tmp_path / "logs", ["good"] * 10), [0]
     plain = readers.READERS["toy"].read
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, handler))
 
     def interrupted(source, options):
         count[0] += 1
