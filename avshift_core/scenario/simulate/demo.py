@@ -95,7 +95,7 @@ def versions_steps(url: str, *, jobs: int | None = None) -> Generator[Progress, 
 def _begin(folder: Location, config: FleetConfig, url: str, *, new: bool) -> None:
     """Write the plan of a new fleet, whatever truth lies there; an old one goes on only with its own."""
     if new:
-        folder.remove([PLAN])
+        folder.remove([PLAN, *map(others_name, blocks(config))])  # parts are written again, these only where missing
     try:
         same = (new or folder.read(PLAN) is not None) and begin_truth(folder, config)
     except ValueError:

@@ -154,7 +154,8 @@ def read_truth(url: str) -> Truth:
         data = folder.read(others_name(block))
         others += [] if data is None else [pd.read_parquet(io.BytesIO(data))]
     if len(others) == len(parts):
-        parts = [pd.concat(both, axis=1) for both in zip(parts, others, strict=True)]
+        parts = [pd.concat([part.drop(columns=other.columns, errors="ignore"), other], axis=1)  # 0.3 held all in one
+                 for part, other in zip(parts, others, strict=True)]
     table = pd.concat(parts, ignore_index=True)
     if len(others) < len(parts):
         table = table.drop(columns=[name for name in table if "@" in name])

@@ -200,6 +200,19 @@ def test_the_truth_of_a_fleet_that_is_not_there_is_replaced(tmp_path):
     finish(demo_steps(url, FleetConfig(16, seed=2), jobs=1))
     assert json.loads(Path(f"{url}-truth", "truth.json").read_text())["seed"] == 2
     assert sorted(read_truth(url).table["scenario_id"]) == sorted(open_corpus(url).table()["scenario_id"])
+    finish(demo_steps(again := str(tmp_path / "again"), FleetConfig(16, seed=2), jobs=1))
+    pd.testing.assert_frame_equal(read_truth(url).table, read_truth(again).table)
+
+
+def test_a_truth_in_one_table_is_read_too(tmp_path):
+    """As 0.3 wrote it: every version in the part itself."""
+    url = str(tmp_path / "demo")
+    finish(demo_steps(url, FleetConfig(16, seed=1), jobs=1))
+    truth = read_truth(url).table
+    for part in Path(f"{url}-truth").glob("part-*"):
+        others = Path(str(part).replace("part-", "others-"))
+        pd.concat([pd.read_parquet(part), pd.read_parquet(others)], axis=1).to_parquet(part, index=False)
+    pd.testing.assert_frame_equal(read_truth(url).table, truth)
 
 
 def test_truth_that_is_missing_or_damaged_is_made_again(tmp_path):
