@@ -9,6 +9,7 @@ import streamlit as st
 
 from avshift_core.jobs.board import CANCELLED, DONE, FAILED, QUEUED, RUNNING, Job
 from pages.common.cached import board
+from pages.common.pulse import pulse
 from pages.common.text import escape
 
 BADGES = {
@@ -42,12 +43,13 @@ def _chosen(kinds: Collection[str]) -> list[Job]:
     return sorted(found, key=lambda job: (BADGES[job.state][1], -job.created))
 
 
-@st.fragment(run_every=POLL_S)
+@st.fragment
 def _moving(kinds: tuple[str, ...], shown: int) -> None:
     jobs = _chosen(kinds)
     if all(job.over for job in jobs):
         st.rerun()
     _rows(jobs, shown)
+    pulse("-".join(("list", *kinds)), POLL_S)
 
 
 def _rows(jobs: list[Job], shown: int) -> None:

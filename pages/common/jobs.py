@@ -10,6 +10,7 @@ from avshift_core.archive import ArchiveError
 from avshift_core.jobs.board import CANCELLED, DONE, FAILED, Job
 from avshift_core.jobs.kinds import KINDS, job_key
 from pages.common.cached import board, result, workspace
+from pages.common.pulse import pulse
 from pages.common.text import escape
 
 POLL_S = 0.4
@@ -52,7 +53,7 @@ def _ask(kind: str, arguments: dict, title: str) -> Job:
     return board().ask(kind, arguments, title)
 
 
-@st.fragment(run_every=POLL_S)
+@st.fragment
 def _progress(key: str) -> None:
     """The bar of a job under way; when it is over the whole page runs again."""
     job = board().find(key)
@@ -61,3 +62,4 @@ def _progress(key: str) -> None:
     with st.container(border=True):
         st.progress(min(max(job.share, 0.0), 1.0), f"**{job.title}** · {job.text}")
         st.button("Cancel", key=f"cancel_{key}", icon=":material/close:", on_click=board().cancel, args=(key,))
+    pulse(key, POLL_S)

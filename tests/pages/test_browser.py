@@ -2,9 +2,11 @@
 
 import re
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import expect
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from avshift_core.scenario.store.corpus import open_corpus
 from avshift_core.shift.gate import TITLES
@@ -126,6 +128,32 @@ def test_a_job_is_cancelled_for_all_who_wait_and_another_session_is_not_disturbe
     other.page.get_by_test_id("stMain").get_by_role("slider").first.focus()
     other.page.keyboard.press("ArrowLeft")
     other.page.wait_for_url(lambda url: "B=8" in url)
+
+
+def test_a_page_goes_on_when_what_came_between_two_jobs_is_lost(chromium, dashboard):
+    """Streamlit drops a whole run's messages but the first when a run of a fragment overtakes them."""
+    page = chromium.new_page()
+    whole_runs, lost = [], []
+
+    def between(browser) -> None:
+        server = browser.connect_to_server()
+
+        def pass_on(data: bytes) -> None:
+            message = ForwardMsg.FromString(data)
+            if message.HasField("new_session") and not message.metadata.run.fragment_ids:
+                whole_runs.append(message)
+            elif len(whole_runs) == 2 and not message.metadata.run.fragment_ids:  # the comparison has made room
+                lost.append(message)
+                return
+            browser.send(data)
+
+        server.on_message(pass_on)
+
+    page.route_web_socket("**/_stcore/stream", between)
+    page.goto(f"{dashboard.url}/lab?{urlencode(fleet_link(lab='truth', seed=12))}")
+    expect(page.get_by_text("Best possible advantage").first).to_be_visible(timeout=PATIENCE)
+    assert lost
+    page.close()
 
 
 def test_a_reload_loses_nothing(visit):
