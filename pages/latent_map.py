@@ -196,6 +196,9 @@ def trust(loaded: Loaded, space: str, projection: Projection | None) -> None:
         text += (f" Of a scenario's {faith.k} nearest neighbours this one keeps {100 * faith.kept:.0f} % beside it "
                  f"(within a sample of {count(faith.rows, 'scenario')}: trustworthiness {faith.trustworthiness:.2f}, "
                  f"continuity {faith.continuity:.2f}, of at most 1).")
+    if space == "umap" and projection is not None and projection.landmarks:
+        text += (f" It was drawn by landmarks first; {100 * projection.recall:.1f} % of the true neighbours are behind "
+                 "it.")
     if space == "umap":
         text += " Distances between groups, their sizes and empty spaces mean nothing on UMAP: compare PCA."
     st.caption(text, help="Trustworthiness: neighbours on the map are neighbours in the space. Continuity: neighbours "

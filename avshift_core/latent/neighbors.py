@@ -1,8 +1,57 @@
-"""Exact nearest neighbours in latent space."""
+"""Nearest neighbours in latent space: exact ones, and the graph of all of them, exact where that is affordable."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+
+EXACT_ROWS = 60_000  # up to here all distances take no longer than the search, compiling it included
+TREES, CANDIDATES, ENOUGH = 8, 25, 0.02  # of the search: recall 0.997 in 0.6 of the time of its defaults (0.9995)
+SAMPLE_ROWS = 500  # on which the recall is measured
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """The k nearest other rows of every row, nearest first.
+
+    Attributes:
+        index: (n, k) int32; distance: (n, k) float32.
+        recall: share of the true neighbours that are there, on a sample of the rows; 1 when all distances were taken.
+    """
+
+    index: np.ndarray
+    distance: np.ndarray
+    recall: float
+
+
+def knn_graph(X, k: int, seed: int = 0) -> Graph:
+    """Neighbours of all rows: by all distances up to EXACT_ROWS, else by nearest-neighbour descent.
+
+    The descent is that of pynndescent (Dong et al. 2011), on all cores; the same seed and number of cores give the same
+    graph.
+    """
+    if len(X) <= EXACT_ROWS:
+        distance, index = nearest(X, k)
+        return Graph(index.astype(np.int32), distance.astype(np.float32), 1.0)
+    from pynndescent import NNDescent
+
+    index, distance = NNDescent(X, n_neighbors=k + 1, random_state=seed, n_trees=TREES, max_candidates=CANDIDATES,
+                                delta=ENOUGH).neighbor_graph
+    itself = index == np.arange(len(X))[:, None]  # a twin may stand before the row itself
+    itself[~itself.any(axis=1), -1] = True
+    index, distance = index[~itself].reshape(-1, k), distance[~itself].reshape(-1, k)
+    rows = np.sort(np.random.default_rng([seed, 23]).permutation(len(X))[:SAMPLE_ROWS])
+    farthest = nearest_of(X, rows, k)[1][:, -1]
+    return Graph(index, distance, float((distance[rows] <= farthest[:, None] * (1 + 1e-5)).mean()))
+
+
+def nearest_of(X, rows, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """index (m, k), distance (m, k) of the nearest other rows of X for each of `rows`."""
+    distance, index = nearest(X, min(k + 1, len(X)), X[rows])
+    other = index != np.asarray(rows)[:, None]
+    other[other.all(axis=1), -1] = False  # a row with many twins is not among its own neighbours
+    return index[other].reshape(len(rows), -1), distance[other].reshape(len(rows), -1)
 
 
 def nearest(X, k: int, query=None) -> tuple[np.ndarray, np.ndarray]:

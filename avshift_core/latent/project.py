@@ -6,26 +6,20 @@
 
 from __future__ import annotations
 
-import io
-import warnings
 from collections.abc import Generator
 from dataclasses import dataclass
-from threading import Thread
 
 import numpy as np
 
-from avshift_core.latent.neighbors import nearest
-from avshift_core.progress import Progress
+from avshift_core.latent.layout import MIN_DIST, N_NEIGHBORS, WHOLE_ROWS, layout_steps
+from avshift_core.latent.neighbors import knn_graph, nearest_of
+from avshift_core.progress import Progress, within
 
 N_COMPONENTS = 30  # the paper's: PCA to 30 dimensions, then UMAP
 SHOWN = 4  # principal axes that a map can show
-N_NEIGHBORS, MIN_DIST = 15, 0.1  # umap-learn's own defaults
 K_SMOOTH = 30  # neighbours behind h_bar: twice umap's, from the same graph; halves the noise of single scores again
-EXACT_ROWS = 60_000  # up to here all distances take less time than compiling the approximate search
-FEW_ROWS = 10_000  # umap-learn's own limit: 500 epochs below, 200 above
 SAMPLE_ROWS = 2_000  # on which the picture is compared with the space
 CHUNK = 200_000  # rows of one block of the covariance
-LOOK_S = 0.2  # between two looks at the layout's progress
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +60,8 @@ class Projection:
         h_bar: (n,) float32 mean held-out h over the `k_smooth` nearest neighbours in these components, the scenario
             itself not among them (eq:smoothed_classifier_score).
         umap_faith, pca_faith: of `umap`, and of the first two principal axes.
-        exact: whether the neighbours are the exact ones; beyond 60,000 rows a search finds nearly all.
+        recall: share of the true neighbours that the search behind h_bar and umap has found; 1 up to 60,000 rows.
+        landmarks: whether umap was drawn by landmarks first.
     """
 
     umap: np.ndarray
@@ -80,7 +75,8 @@ class Projection:
     n_neighbors: int
     k_smooth: int
     seed: int
-    exact: bool
+    recall: float
+    landmarks: bool
 
 
 def pca_axes(X, n_components: int = SHOWN) -> Axes:
@@ -121,104 +117,45 @@ def project_steps(
     Args:
         comparison: its `analysis` holds the space and the held-out h.
     """
-    X, test = comparison.analysis.space.X, comparison.analysis.global_test
+    analysis = comparison.analysis
+    X, test = analysis.space.X, analysis.global_test
     n, d = X.shape
     yield Progress(f"Principal axes of {n:,} scenarios", 0.01)
     axes = pca_axes(X, max(SHOWN, min(n_components, d)))
     x, pca = axes.scores[:, : min(n_components, d)], axes.scores[:, :SHOWN]
     yield Progress("Nearest neighbours of every scenario", 0.04)
     k_smooth, k_map = min(K_SMOOTH, n - 1), min(n_neighbors, n - 1)
-    distance, index = _neighbors(x, max(k_smooth, k_map - 1), seed)
-    h_bar = np.concatenate([test.h_P, test.h_Q])[index[:, :k_smooth]].mean(axis=1).astype(np.float32)
-    umap = yield from _layout(x, distance[:, : k_map - 1], index[:, : k_map - 1], pca[:, :2], min_dist, seed)
+    graph = knn_graph(x, max(k_smooth, k_map - 1), seed)
+    h_bar = np.concatenate([test.h_P, test.h_Q])[graph.index[:, :k_smooth]].mean(axis=1).astype(np.float32)
+    drawing = layout_steps(x, graph, pca[:, :2], _stratum(analysis), n_neighbors=n_neighbors, min_dist=min_dist,
+                           seed=seed)
+    umap = yield from within(drawing, 0.3, 0.94)
     yield Progress("How much of the neighbours does the map keep?", 0.94)
     rows = np.sort(np.random.default_rng([seed, 21]).permutation(n)[:SAMPLE_ROWS])
-    near = nearest_of(X, rows, k_map)
+    near = nearest_of(X, rows, k_map)[0]
     faiths = [measure_faith(X, xy, rows, near) for xy in (umap, pca[:, :2])]
     yield Progress("Done", 1.0)
     return _frozen(Projection(
         umap, pca, axes.explained[:SHOWN], float(axes.explained[: x.shape[1]].sum()), h_bar, *faiths, x.shape[1],
-        n_neighbors, k_smooth, seed, n <= EXACT_ROWS,
+        n_neighbors, k_smooth, seed, graph.recall, n > WHOLE_ROWS,
     ))
 
 
-def _neighbors(x, k: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """distance (n, k), index (n, k) of the nearest other rows."""
-    if len(x) <= EXACT_ROWS:
-        return nearest(x, k)
-    from pynndescent import NNDescent
-
-    index, distance = NNDescent(x, n_neighbors=k + 1, random_state=seed, n_jobs=1).neighbor_graph
-    self_first = index == np.arange(len(x))[:, None]  # a twin may stand before the row itself
-    self_first[~self_first.any(axis=1), -1] = True
-    return distance[~self_first].reshape(-1, k), index[~self_first].reshape(-1, k)
-
-
-def _layout(x, distance, index, start, min_dist: float, seed: int) -> Generator[Progress, None, np.ndarray]:
-    """(n, 2) UMAP of a graph of neighbours, from the principal axes on, epoch by epoch."""
-    yield Progress("Preparing the layout", 0.3)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # umap-learn says that tensorflow is not installed
-        from umap.umap_ import find_ab_params, fuzzy_simplicial_set, simplicial_set_embedding
-    n, epochs = len(x), 500 if len(x) <= FEW_ROWS else 200
-    random = np.random.RandomState(seed)  # the kind that umap-learn asks for
-    own = np.arange(n)[:, None]
-    graph = fuzzy_simplicial_set(
-        x, distance.shape[1] + 1, random, "euclidean", knn_indices=np.hstack([own, index]).astype(np.int32),
-        knn_dists=np.hstack([np.zeros_like(own), distance]).astype(np.float32),
-    )[0]
-    a, b = find_ab_params(1.0, min_dist)
-    scale = max(float(np.abs(start).max()), 1e-12)
-    init = (start / scale * 10 + random.normal(scale=1e-4, size=start.shape)).astype(np.float32)  # as umap's own "pca"
-    bar, made = _Epochs(epochs), []
-
-    def draw() -> None:
-        try:
-            made.append(simplicial_set_embedding(
-                x, graph, 2, 1.0, a, b, 1.0, 5, epochs, init, random, "euclidean", {}, False, {}, False,
-                parallel=False, tqdm_kwds={"file": bar, "disable": False, "mininterval": 0, "bar_format": "{n}"},
-            )[0])
-        except Exception as error:
-            made.append(error)
-
-    thread = Thread(target=draw, daemon=True)
-    thread.start()
-    while thread.is_alive():
-        thread.join(LOOK_S)
-        yield Progress(f"Drawing the map, {bar.done:,} of {epochs} rounds", 0.35 + 0.58 * bar.done / epochs)
-    if isinstance(made[0], Exception):
-        raise made[0]
-    return np.ascontiguousarray(made[0] - made[0].mean(axis=0), dtype=np.float32)
-
-
-class _Epochs(io.StringIO):
-    """Where umap-learn writes its bar: remembers the last number written."""
-
-    def __init__(self, most: int) -> None:
-        super().__init__()
-        self.done, self.most = 0, most
-
-    def write(self, text: str) -> int:
-        if text.strip().isdigit():
-            self.done = min(int(text), self.most)
-        return len(text)
-
-
-def nearest_of(X, rows, k: int) -> np.ndarray:
-    """(m, k) nearest other rows of X for each of `rows`."""
-    _, index = nearest(X, min(k + 1, len(X)), X[rows])
-    other = index != rows[:, None]
-    other[other.all(axis=1), -1] = False  # a row with many twins is not among its own neighbours
-    return index[other].reshape(len(rows), -1)
+def _stratum(analysis) -> np.ndarray:
+    """(n,) a label for each cohort and region, so that landmarks stand for all of them."""
+    n_P, n_Q = len(analysis.global_test.h_P), len(analysis.global_test.h_Q)
+    if analysis.local is None:
+        return np.repeat([0, 1], [n_P, n_Q])
+    return np.concatenate([2 * analysis.local.region_P, 2 * analysis.local.region_Q + 1])
 
 
 def measure_faith(X, xy, rows, near=None) -> Faith:
     """What of the space X (n, d) can be read off its picture xy (n, 2), on the sample `rows`."""
     from sklearn.manifold import trustworthiness
 
-    near = nearest_of(X, rows, min(N_NEIGHBORS, len(X) - 1)) if near is None else near
+    near = nearest_of(X, rows, min(N_NEIGHBORS, len(X) - 1))[0] if near is None else near
     k = near.shape[1]
-    seen = nearest_of(xy, rows, k)
+    seen = nearest_of(xy, rows, k)[0]
     kept = float((near[:, :, None] == seen[:, None, :]).any(axis=2).mean())
     k_in = max(1, min(k, (len(rows) - 1) // 2))
     return Faith(

@@ -10,7 +10,7 @@ from sklearn.manifold import trustworthiness
 from avshift_core import archive
 from avshift_core.latent import project
 from avshift_core.latent.neighbors import nearest
-from avshift_core.latent.project import measure_faith, nearest_of, pca_axes, project_steps
+from avshift_core.latent.project import measure_faith, pca_axes, project_steps
 from avshift_core.progress import finish
 
 N, GROUPS = 600, 6
@@ -21,7 +21,7 @@ def comparison(X, h=None):
     h = np.linspace(0, 1, len(X)) if h is None else h
     half = len(X) // 2
     return SimpleNamespace(analysis=SimpleNamespace(
-        space=SimpleNamespace(X=X), global_test=SimpleNamespace(h_P=h[:half], h_Q=h[half:])))
+        space=SimpleNamespace(X=X), global_test=SimpleNamespace(h_P=h[:half], h_Q=h[half:]), local=None))
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,8 @@ def test_the_map_keeps_the_clouds_apart(clouds, drawn):
     assert np.isfinite(projection.umap).all()
     _, index = nearest(projection.umap, 5)
     assert (group[index] == group[:, None]).all()
-    assert projection.exact and projection.n_components == 30 and 0.7 < projection.explained_all < 1
+    assert projection.recall == 1 and not projection.landmarks
+    assert projection.n_components == 30 and 0.7 < projection.explained_all < 1
 
 
 def test_the_same_seed_gives_the_same_map_and_another_one_another(clouds, drawn):
@@ -124,24 +125,6 @@ def test_umap_keeps_more_neighbours_than_two_straight_axes(drawn):
     projection, _ = drawn
     assert projection.umap_faith.kept > projection.pca_faith.kept
     assert 0 < projection.umap_faith.trustworthiness <= 1 and projection.umap_faith.rows == N
-
-
-def test_a_row_is_never_its_own_neighbour_even_among_twins():
-    X = np.zeros((40, 2), dtype=np.float32)  # all alike: any other row is as near as the row itself
-    rows = np.array([3, 39])
-    found = nearest_of(X, rows, 5)
-    assert found.shape == (2, 5) and not (found == rows[:, None]).any()
-
-
-@pytest.mark.slow
-def test_approximate_neighbours_are_nearly_the_exact_ones(clouds, monkeypatch):
-    X, _ = clouds
-    exact = project._neighbors(X, 10, 0)
-    monkeypatch.setattr(project, "EXACT_ROWS", 100)
-    distance, index = project._neighbors(X, 10, 0)
-    assert index.shape == (N, 10) and not (index == np.arange(N)[:, None]).any()
-    shared = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(index, exact[1], strict=True)])
-    assert shared > 0.95 and (np.diff(distance, axis=1) >= 0).all()
 
 
 @pytest.mark.parametrize(("n", "d"), [(12, 3), (200, 1), (60, 64)])
