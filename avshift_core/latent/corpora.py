@@ -17,6 +17,7 @@ from avshift_core.encoder import weights
 from avshift_core.errors import CohortError, CorpusError
 from avshift_core.latent.cautions import about_rate, about_training, about_versions
 from avshift_core.latent.cohort import Cohort, make_cohort
+from avshift_core.latent.sampling import MOST, draw_drives
 from avshift_core.scenario.schema import UNKNOWN
 from avshift_core.scenario.store.corpus import Corpus
 from avshift_core.scenario.store.manifest import STATES, Definition
@@ -52,25 +53,30 @@ class CorpusPair:
 
 def read_pair(
     corpus: Corpus, source: CohortQuery | str, target: CohortQuery | str, *, metrics: Sequence[str] = (),
-    model: str | None = None, view: str = "full",
+    model: str | None = None, view: str = "full", most: int = MOST,
 ) -> CorpusPair:
     """Both cohorts of a comparison, with the same latents and without a scenario in common.
 
     Args:
         metrics: as in Corpus.table.
         model, view: as in choose_latents.
+        most: scenarios of a cohort beyond which drives are drawn from it.
     """
     queries = source, target = as_query(source), as_query(target)
     if source == target:
         raise CohortError(f"Source and target are both '{cohort_name(source)}'; choose two different cohorts.")
     latents = choose_latents(corpus, model, view)
     definitions = metric_definitions(corpus, queries, metrics)
-    P, Q = (cohort_of(corpus, query, metrics=metrics, latents=latents) for query in queries)
+    names = [cohort_name(query) for query in queries]
+    drawn = [draw_drives(corpus, query, name, most) for query, name in zip(queries, names, strict=True)]
+    P, Q = (cohort_of(corpus, query, metrics=metrics, latents=latents, name=name)
+            for (query, _), name in zip(drawn, names, strict=True))
     check_disjoint(P, Q)
     found = OF_ENCODER.fullmatch(latents)
     states = [{part.files[STATES].sha256 for part in corpus.parts if part.admits(query) and STATES in part.files}
               for query in queries]
     cautions = (
+        *(sample.caution(name) for (_, sample), name in zip(drawn, names, strict=True) if sample is not None),
         *about_versions(P, Q, found and found[2]),
         *about_training(P, Q, states, _card_at_hand(found and found[1], model)),
         *about_rate(P, Q, [name for name, definition in definitions.items() if definition.needs_hz]),

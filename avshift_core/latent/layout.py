@@ -22,9 +22,9 @@ from avshift_core.progress import Progress, within
 
 N_NEIGHBORS, MIN_DIST = 15, 0.1  # umap-learn's own defaults
 FEW_ROWS = 10_000  # umap-learn's own limit: 500 rounds below, 200 above
-WHOLE_ROWS = 60_000  # beyond it landmarks come first; measured by `python benchmarks/peers.py map`
-LANDMARKS = 40_000
-LAST_ROUNDS, LAST_RATE = 30, 0.5  # of all scenarios, from where the landmarks have put them
+WHOLE_ROWS = 40_000  # beyond it landmarks come first; measured by `python benchmarks/peers.py map`
+LANDMARKS = 20_000
+LAST_ROUNDS, LAST_RATE = 40, 0.5  # of all scenarios, from where the landmarks have put them
 LOOK_S = 0.2  # between two looks at the progress
 
 

@@ -1,0 +1,60 @@
+"""Cohorts beyond what one machine compares in minutes: whole drives are drawn at random until they hold enough.
+
+Bounds and intervals count drives, so those of the drawn ones already say how much less is known than from all of them:
+nothing has to be added for the drawing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from avshift_core.errors import CohortError
+from avshift_core.scenario.schema import UNKNOWN
+from avshift_core.scenario.store.corpus import Corpus
+from avshift_core.scenario.store.query import CohortQuery
+
+DRIVE = "drive_id"
+MOST = 500_000  # scenarios of a cohort; two of them are about a million rows
+FEWEST_DRIVES = 50  # below, the drives are too long for a sample of them to stand for all
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A sample of a cohort's drives, and what it was drawn from."""
+
+    n: int
+    n_all: int
+    drives: int
+    drives_all: int
+
+    def caution(self, name: str) -> str:
+        return (f"'{name}' is a sample of {self.drives:,} of its {self.drives_all:,} drives, drawn at random: "
+                f"{self.n:,} of {self.n_all:,} scenarios. Bounds and intervals are those of the sample.")
+
+
+def draw_drives(corpus: Corpus, query: CohortQuery, name: str, most: int = MOST, seed: int = 0
+                ) -> tuple[CohortQuery, Drawn | None]:
+    """The query itself while it has at most `most` scenarios, else one for drives drawn from it.
+
+    A drive is in the sample or not by its own number, drawn from its place among the sorted ids: the same corpus and
+    seed give the same sample.
+    """
+    sizes = corpus.sums(query, by=[DRIVE])
+    n_all = int(sizes["n"].sum())
+    if n_all <= most:
+        return query, None
+    if (sizes[DRIVE] == UNKNOWN).any():
+        raise CohortError(f"Cohort '{name}' has {n_all:,} scenarios; beyond {most:,} a sample is drawn by drive, and "
+                          "some have no drive id. Narrow the query, or import them with drive ids.")
+    sizes = sizes.sort_values(DRIVE, ignore_index=True)
+    order = np.random.default_rng([seed, 24]).permutation(len(sizes))
+    kept = order[: int(np.searchsorted(np.cumsum(sizes["n"].to_numpy()[order]), most, side="right"))]
+    if len(kept) < FEWEST_DRIVES:
+        raise CohortError(f"Cohort '{name}' has {n_all:,} scenarios in {len(sizes):,} drives; {most:,} scenarios would "
+                          f"be {len(kept):,} drives, and fewer than {FEWEST_DRIVES} do not stand for all. Narrow the "
+                          "query.")
+    chosen = sizes.iloc[kept]
+    drawn = Drawn(int(chosen["n"].sum()), n_all, len(kept), len(sizes))
+    return replace(query, **{DRIVE: tuple(chosen[DRIVE])}), drawn
