@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 
@@ -29,6 +31,8 @@ class Regime:
 # Light finds a narrow bump on a line (the paper's localized case); firm does not learn drives by heart in 64-D.
 REGIMES = (Regime(8, 0.01), Regime(4, 1.0), Regime(3, 3.0))
 
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
 Predict = Callable[[int, np.ndarray], np.ndarray]
 
 
@@ -46,43 +50,32 @@ def fit_mlp(X, y, weight, members: Sequence[np.ndarray], *, seed: int, regime: R
         predict(e, rows) -> (len(rows), m) logits of network e.
     """
     import torch
-    from torch.nn.functional import binary_cross_entropy_with_logits
 
     generator = torch.Generator().manual_seed(seed)
     X_t, y_t, weight_t = (torch.as_tensor(np.array(a, dtype=np.float32)) for a in (X, y, weight))
-    E, outputs = len(members), y_t.shape[1]
+    E, widths = len(members), (X_t.shape[1], *hidden, y_t.shape[1])
     W, b = [], []
-    widths = (X_t.shape[1], *hidden, outputs)
     for layer, (fan_in, fan_out) in enumerate(pairwise(widths)):
         bound = (6 / fan_in) ** 0.5 if layer < len(hidden) else 0.1 / fan_in**0.5  # He; near-zero logits at the start
-        W.append(((2 * torch.rand(E, fan_in, fan_out, generator=generator) - 1) * bound).requires_grad_())
-        b.append(((2 * torch.rand(E, 1, fan_out, generator=generator) - 1) / fan_in**0.5).requires_grad_())
-
-    def forward(x):  # (E, batch, d) -> (E, batch, m)
-        for layer in range(len(W)):
-            x = torch.baddbmm(b[layer], x, W[layer])
-            x = torch.relu(x) if layer < len(hidden) else x
-        return x
-
+        W.append((2 * torch.rand(E, fan_in, fan_out, generator=generator) - 1) * bound)
+        b.append((2 * torch.rand(E, 1, fan_out, generator=generator) - 1) / fan_in**0.5)
     rows = [torch.as_tensor(np.asarray(member)) for member in members]
     steps = max(1, min(len(member) for member in rows) // BATCH)
     epochs = max(regime.epochs, -(-MIN_STEPS // steps))
-    optimizer = torch.optim.AdamW(
-        [{"params": W, "weight_decay": regime.weight_decay}, {"params": b, "weight_decay": 0.0}],
-        lr=regime.learning_rate, fused=True,
-    )
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, max_lr=regime.learning_rate, total_steps=steps * epochs, pct_start=0.2
-    )
-    for _ in range(epochs):
-        order = torch.stack([_shuffled(r, steps * BATCH, generator) for r in rows])
-        for batch in order.split(BATCH, dim=1):  # (E, BATCH)
-            loss = binary_cross_entropy_with_logits(forward(X_t[batch]), y_t[batch], reduction="none")
-            loss = (loss.mean(dim=2) * weight_t[batch]).mean(dim=1).sum()
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-            optimizer.step()
-            schedule.step()
+    orders = torch.empty(epochs, E, steps * BATCH, dtype=torch.int32)
+    for epoch in range(epochs):
+        for e, own in enumerate(rows):
+            orders[epoch, e] = _shuffled(own, steps * BATCH, generator)
+
+    def train(group: np.ndarray) -> None:
+        first, last = int(group[0]), int(group[-1]) + 1
+        nets = [part[first:last].clone().requires_grad_() for part in (*W, *b)]
+        _train(nets, X_t, y_t, weight_t, orders[:, first:last], regime)
+        for part, net in zip((*W, *b), nets, strict=True):
+            part[first:last] = net.detach()
+
+    groups = np.array_split(np.arange(E), min(E, torch.get_num_threads()))
+    side_by_side(train, groups)
 
     def predict(e: int, which: np.ndarray) -> np.ndarray:
         with torch.no_grad():
@@ -93,6 +86,56 @@ def fit_mlp(X, y, weight, members: Sequence[np.ndarray], *, seed: int, regime: R
             return x.double().numpy()
 
     return predict
+
+
+def _train(nets, X, y, weight, orders, regime: Regime) -> None:
+    """Train a group of networks in place: `nets` are their weights (E, in, out), then their biases (E, 1, out).
+
+    Args:
+        orders: (epochs, E, rows) which rows each of them sees, BATCH at a time.
+    """
+    import torch
+    from torch.nn.functional import binary_cross_entropy_with_logits
+
+    W, b = nets[: len(nets) // 2], nets[len(nets) // 2 :]
+    optimizer = torch.optim.AdamW(
+        [{"params": W, "weight_decay": regime.weight_decay}, {"params": b, "weight_decay": 0.0}],
+        lr=regime.learning_rate, fused=True,
+    )
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, max_lr=regime.learning_rate, total_steps=len(orders) * (orders.shape[2] // BATCH), pct_start=0.2
+    )
+    for order in orders:
+        for batch in order.split(BATCH, dim=1):  # (E, BATCH)
+            x = X[batch]
+            for layer in range(len(W)):  # (E, BATCH, d) -> (E, BATCH, m)
+                x = torch.baddbmm(b[layer], x, W[layer])
+                x = torch.relu(x) if layer < len(W) - 1 else x
+            loss = binary_cross_entropy_with_logits(x, y[batch], reduction="none")
+            loss = (loss.mean(dim=2) * weight[batch]).mean(dim=1).sum()
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            optimizer.step()
+            schedule.step()
+
+
+def side_by_side(work: Callable[[Item], Answer], items: Sequence[Item]) -> list[Answer]:
+    """work(item) of every item, on as many threads as torch may use, each of them alone.
+
+    The matrices of a training are too small to be shared: two threads on one of them take twice the processor's time
+    of one, and far more when other processes want the cores.
+    """
+    import torch
+
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        if min(threads, len(items)) <= 1:
+            return [work(item) for item in items]
+        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            return list(pool.map(work, items))
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _shuffled(rows, count: int, generator):
@@ -106,9 +149,9 @@ def _shuffled(rows, count: int, generator):
 
 def choose_regime(X, y, weight, train, valid, *, seed: int, hidden=HIDDEN) -> tuple[Regime, float]:
     """The regime with the smallest weighted log-loss on scenarios (of other drives) that it did not see, and that."""
-    losses = []
-    for regime in REGIMES:
+    def held_out_loss(regime: Regime) -> float:
         logit = fit_mlp(X, y, weight, [train], seed=seed, regime=regime, hidden=hidden)(0, valid)
-        loss = (np.logaddexp(0, logit) - y[valid] * logit).mean(axis=1)
-        losses.append(float(np.average(loss, weights=weight[valid])))
+        return float(np.average((np.logaddexp(0, logit) - y[valid] * logit).mean(axis=1), weights=weight[valid]))
+
+    losses = side_by_side(held_out_loss, REGIMES)
     return REGIMES[int(np.argmin(losses))], min(losses)
