@@ -74,8 +74,8 @@ def fit_mlp(X, y, weight, members: Sequence[np.ndarray], *, seed: int, regime: R
         for part, net in zip((*W, *b), nets, strict=True):
             part[first:last] = net.detach()
 
-    groups = np.array_split(np.arange(E), min(E, torch.get_num_threads()))
-    side_by_side(train, groups)
+    n_groups = max(1, min(E // 2, torch.get_num_threads()))  # one alone is multiplied in another way, to other last bits
+    side_by_side(train, np.array_split(np.arange(E), n_groups))
 
     def predict(e: int, which: np.ndarray) -> np.ndarray:
         with torch.no_grad():
