@@ -74,7 +74,7 @@ def fit_mlp(X, y, weight, members: Sequence[np.ndarray], *, seed: int, regime: R
         for part, net in zip((*W, *b), nets, strict=True):
             part[first:last] = net.detach()
 
-    n_groups = max(1, min(E // 2, torch.get_num_threads()))  # one alone is multiplied in another way, to other last bits
+    n_groups = max(1, min(E // 2, torch.get_num_threads()))  # one alone is multiplied in another order
     side_by_side(train, np.array_split(np.arange(E), n_groups))
 
     def predict(e: int, which: np.ndarray) -> np.ndarray:

@@ -35,7 +35,7 @@ def test_the_number_of_threads_changes_no_bit(data, threads):
         assert torch.get_num_threads() == n
     assert all(np.array_equal(answers[0][0], other) and answers[0][1] == chosen for other, chosen in answers[1:])
     accuracy = ((answers[0][0][0] > 0) == data[1])[np.arange(900) % 6 == 0].mean()
-    assert accuracy > 0.75  # the true rule reaches 0.83
+    assert accuracy > 0.65  # the true rule reaches E[1 / (1 + exp(-2 |x|))] = 0.78, a coin 0.5
 
 
 def test_work_side_by_side_keeps_its_order_and_its_errors(threads):
