@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from avshift_core.cluster import check_scheduler
 from avshift_core.config import AnalysisConfig
 from avshift_core.files import check_writable, write_json
 from avshift_core.latent.benchmark import METRIC, Truth, line_case, manifold_case
+from avshift_core.parallel import in_order
 from avshift_core.shift.analyze import Analysis, analyze
 from avshift_core.shift.c2st import advantage, cross_fit
 from avshift_core.shift.gate import NO_SHIFT, band
+from avshift_core.threads import one_thread
 
 FIRST_SEED = 10_000  # far from every seed that tests and examples use
 EXPECTED = {"none": "no_shift", "localized": "localize", "global": "global_shift"}
 SHARES = (0.0, 0.05, 0.2)  # drive share of variance
 Table = list[dict]
+Run = Callable[[Callable[..., dict], Sequence[tuple]], Table]  # (run, arguments of each) -> what each gave
 
 
-def run_benchmark(seeds: int, only: Sequence[str] | None, jobs: int | None, json: Path | None) -> dict[str, Table]:
+def run_benchmark(
+    seeds: int, only: Sequence[str] | None, jobs: int | None, json: Path | None, scheduler: str | None = None
+) -> dict[str, Table]:
     """Measure, print and write the tables; `only` names some of them."""
+    check_scheduler(scheduler)
+    map_over = partial(_map, jobs=jobs, scheduler=scheduler)
     if json is not None:
         check_writable(json)
     tables = {}
@@ -33,7 +39,7 @@ def run_benchmark(seeds: int, only: Sequence[str] | None, jobs: int | None, json
         if only and name not in only:
             continue
         start = time.perf_counter()
-        tables[name] = make(seeds, jobs)
+        tables[name] = make(seeds, map_over)
         print(f"\n{name} ({time.perf_counter() - start:.0f} s)\n{_format(tables[name])}", flush=True)
     if json is not None:
         write_json({"schema": 1, "seeds": seeds, "tables": tables}, json)
@@ -123,9 +129,9 @@ def _errors(a: Analysis, truth: Truth) -> dict:
 # Tables over many runs ----------------------------------------------------------------------------------------------
 
 
-def line_table(seeds: int, jobs: int | None) -> Table:
+def line_table(seeds: int, map_over: Run) -> Table:
     tasks = [(case, FIRST_SEED + s) for case in EXPECTED for s in range(seeds)]
-    rows = _map(line_run, tasks, jobs)
+    rows = map_over(line_run, tasks)
     table = []
     for case in EXPECTED:
         of = [r for r in rows if r["case"] == case]
@@ -140,8 +146,8 @@ def line_table(seeds: int, jobs: int | None) -> Table:
     return table
 
 
-def manifold_table(seeds: int, jobs: int | None) -> Table:
-    rows = _map(manifold_run, [(FIRST_SEED + s,) for s in range(seeds)], jobs)
+def manifold_table(seeds: int, map_over: Run) -> Table:
+    rows = map_over(manifold_run, [(FIRST_SEED + s,) for s in range(seeds)])
     mean = lambda key: float(np.nanmean([r[key] for r in rows]))  # noqa: E731
     entry = {"runs": len(rows), "localize": sum(r["verdict"] == "localize" for r in rows),
              "headline_shown": sum(r["headline"] is not None for r in rows), "gamma_hat": mean("gamma_hat"),
@@ -158,9 +164,9 @@ def manifold_table(seeds: int, jobs: int | None) -> Table:
     return [entry]
 
 
-def null_table(seeds: int, jobs: int | None) -> Table:
+def null_table(seeds: int, map_over: Run) -> Table:
     tasks = [(share, FIRST_SEED + s) for share in SHARES for s in range(5 * seeds)]
-    rows = _map(null_run, tasks, jobs)
+    rows = map_over(null_run, tasks)
     table = []
     for share in SHARES:
         of = [r for r in rows if r["drive_share"] == share]
@@ -169,8 +175,8 @@ def null_table(seeds: int, jobs: int | None) -> Table:
     return table
 
 
-def coverage_table(seeds: int, jobs: int | None) -> Table:
-    rows = _map(coverage_run, [(FIRST_SEED + s,) for s in range(10 * seeds)], jobs)
+def coverage_table(seeds: int, map_over: Run) -> Table:
+    rows = map_over(coverage_run, [(FIRST_SEED + s,) for s in range(10 * seeds)])
     table = []
     for name in rows[0]:
         of = [r[name] for r in rows if r[name] is not None]
@@ -181,7 +187,7 @@ def coverage_table(seeds: int, jobs: int | None) -> Table:
     return table
 
 
-def speed_table(seeds: int, jobs: int | None) -> Table:
+def speed_table(seeds: int, map_over: Run) -> Table:
     """90,000 a side in 64-D: a full analysis against moving the clip, in one process."""
     pair = manifold_case(90_000, 900, seed=FIRST_SEED)
     start = time.perf_counter()
@@ -196,7 +202,7 @@ def speed_table(seeds: int, jobs: int | None) -> Table:
              **{f"{k}_s": v for k, v in a.timings.items() if k != "total"}}]
 
 
-TABLES: dict[str, Callable[[int, int | None], Table]] = {
+TABLES: dict[str, Callable[[int, Run], Table]] = {
     "line": line_table, "manifold": manifold_table, "null": null_table, "coverage": coverage_table,
     "speed": speed_table,
 }
@@ -206,23 +212,19 @@ def _median(rows, key) -> float:
     return float(np.median([r[key] for r in rows]))
 
 
-def _map(run, tasks, jobs: int | None) -> list[dict]:
+def _map(run, tasks, jobs: int | None, scheduler: str | None) -> Table:
     """Run the tasks in processes of one thread each, so that two runs do not fight for the same cores."""
     from tqdm import tqdm
 
-    jobs = jobs or os.cpu_count() or 1
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_one_thread) as pool:
-        futures = [pool.submit(run, *task) for task in tasks]
-        return [future.result() for future in tqdm(futures, desc=run.__name__, leave=False, disable=None)]
+    answers = in_order(partial(_alone, run), tasks, jobs, ready=len(tasks), scheduler=scheduler)
+    return list(tqdm(answers, total=len(tasks), desc=run.__name__, leave=False, disable=None))
 
 
-def _one_thread() -> None:
-    import torch
-    from threadpoolctl import threadpool_limits
+def _alone(run, task: tuple) -> dict:
+    import torch  # noqa: F401  loaded before its threads are counted
 
-    torch.set_num_threads(1)
-    threadpool_limits(1)
+    with one_thread():
+        return run(*task)
 
 
 def _format(table: Table) -> str:

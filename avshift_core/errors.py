@@ -27,3 +27,7 @@ class ModelError(AVShiftError):
 
 class ConfigError(AVShiftError):
     """A setting is outside its range."""
+
+
+class ClusterError(AVShiftError):
+    """A cluster cannot be used, or was lost in the middle; what was finished is kept."""

@@ -1,4 +1,7 @@
-"""Work on several cores: one function over many items, a process each core, answers in the order of the items."""
+"""Work on several cores: one function over many items, a process each core, answers in the order of the items.
+
+The same on other machines, with a scheduler: cluster.py.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,9 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context, parent_process
 from typing import TypeVar
 
+from avshift_core.cluster import in_order_on
 from avshift_core.errors import ConfigError
+from avshift_core.threads import announce_one_thread
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -23,7 +28,8 @@ def check_jobs(jobs: int | None) -> None:
 
 
 def in_order(
-    work: Callable[[Item], Answer], items: Sequence[Item], jobs: int | None = None, ready: int = 0
+    work: Callable[[Item], Answer], items: Sequence[Item], jobs: int | None = None, ready: int = 0,
+    scheduler: str | None = None,
 ) -> Iterator[Answer]:
     """work(item) of every item, a few of them under way at a time.
 
@@ -31,8 +37,12 @@ def in_order(
         work: a function that processes can be sent: a module's own, or a partial of one.
         jobs: processes; None is one for each core. With 1 the work is done in this process.
         ready: items that may wait for the reader beyond those under way.
+        scheduler: address of a Dask scheduler whose workers do the work, or `local` for `jobs` workers on this machine.
     """
     check_jobs(jobs)
+    if scheduler is not None:
+        yield from in_order_on(scheduler, work, items, jobs)
+        return
     jobs = min(jobs or os.cpu_count() or 1, len(items))
     if jobs <= 1:
         yield from map(work, items)
@@ -51,7 +61,8 @@ def in_order(
 
 
 def end_with_parent() -> None:
-    """Let this worker end when the process that started it is gone, and only then."""
+    """Let this worker, of one thread, end when the process that started it is gone, and only then."""
+    announce_one_thread()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the parent ends the work
 
     def watch() -> None:

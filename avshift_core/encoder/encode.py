@@ -9,14 +9,15 @@ from functools import lru_cache, partial
 
 import numpy as np
 
+from avshift_core.cluster import check_scheduler
 from avshift_core.config import VIEWS
 from avshift_core.encoder.scenes import Scenes, context_view, scenes_of
-from avshift_core.encoder.weights import Model, latents_name, load_model
+from avshift_core.encoder.weights import Model, ModelFiles, latents_name, load_model, read_files
 from avshift_core.errors import ConfigError, ModelError
 from avshift_core.parallel import check_jobs, in_order
 from avshift_core.progress import Progress
 from avshift_core.scenario.schema import ScenarioBatch
-from avshift_core.scenario.store.corpus import create_or_open, open_corpus
+from avshift_core.scenario.store.corpus import create_or_open, open_corpus, open_shared
 from avshift_core.scenario.store.manifest import LATENTS, STATES, Part
 
 BATCH = 256  # scenarios in the network at a time: what a cache holds
@@ -33,7 +34,7 @@ class Encoded:
 
 
 def encode_steps(
-    url: str, model: Model, *, views: Sequence[str] = VIEWS, jobs: int | None = None
+    url: str, model: Model, *, views: Sequence[str] = VIEWS, jobs: int | None = None, scheduler: str | None = None
 ) -> Generator[Progress, None, Encoded]:
     """Write the latents of a corpus beside it. What has latents of this model already is left alone.
 
@@ -42,10 +43,12 @@ def encode_steps(
     Args:
         views: of VIEWS; each is stored under its own name (`latents_name`).
         jobs: processes, one thread each; None is one for each core.
+        scheduler: as in `in_order`; the model is sent there, and the corpus is read where the workers are.
     """
     _check_views(views)
     check_jobs(jobs)
-    open_corpus(url)  # a folder that is no corpus is refused here, before it would become one
+    check_scheduler(scheduler)
+    corpus = open_corpus(url)  # a folder that is no corpus is refused here, before it would become one
     names = {view: latents_name(model.id, view) for view in views}
     with create_or_open(url) as writer:
         parts = [part for part in writer.manifest.parts if STATES in part.files]
@@ -56,8 +59,9 @@ def encode_steps(
         todo = [(part, _missing(part, names)) for part in parts if _missing(part, names)]
         total = sum(part.n for part, _ in todo)
         done, last, began = 0, time.monotonic(), time.monotonic()
-        work = partial(_encode_part, url, str(model.folder), model.id)
-        for (part, _), latents in zip(todo, in_order(work, [(p.id, v) for p, v in todo], jobs, ready=1), strict=True):
+        work = partial(_encode_part, corpus.location.absolute, corpus.fingerprint, read_files(model.folder, model.id))
+        answers = in_order(work, [(p.id, v) for p, v in todo], jobs, ready=1, scheduler=scheduler)
+        for (part, _), latents in zip(todo, answers, strict=True):
             for view, z in latents.items():
                 writer.write_latents(names[view], part.id, z)
             done += part.n
@@ -92,10 +96,14 @@ def _embed_scenes(model: Model, batch: ScenarioBatch, scenes: Scenes, view: str)
     return z
 
 
-def _encode_part(url: str, folder: str, identity: str, job: tuple[str, tuple[str, ...]]) -> dict[str, np.ndarray]:
+def _encode_part(
+    url: str, fingerprint: str, files: ModelFiles, job: tuple[str, tuple[str, ...]]
+) -> dict[str, np.ndarray]:
     """Latents of one part by view: the work of one process."""
     part, views = job
-    corpus, model = _opened(url, folder, identity)
+    corpus, model = _opened(url, fingerprint, files)
+    if all(part != known.id for known in corpus.parts):
+        corpus = open_shared(url, [part])
     z: dict[str, list[np.ndarray]] = {view: [] for view in views}
     for batch in corpus.batches(size=BATCH, part=part):
         scenes = scenes_of(batch)
@@ -105,18 +113,16 @@ def _encode_part(url: str, folder: str, identity: str, job: tuple[str, tuple[str
 
 
 @lru_cache(maxsize=1)
-def _opened(url: str, folder: str, identity: str):
-    """Corpus and model of this process, opened once; on the GPU when there is one, else with one thread."""
+def _opened(url: str, fingerprint: str, files: ModelFiles):
+    """Corpus, in one state, and model of this process; on the GPU when there is one, else with one thread."""
     import torch
 
-    model = load_model(folder)
-    if model.id != identity:
-        raise ModelError(f"{folder} has changed since the encoding began. Start it again.")
+    model = load_model(files)
     if torch.cuda.is_available():
         model.net.cuda()
     else:
         torch.set_num_threads(1)
-    return open_corpus(url), model
+    return open_shared(url), model
 
 
 def _missing(part: Part, names: dict[str, str]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,15 @@ class Model:
     net: Any
 
 
+@dataclass(frozen=True)
+class ModelFiles:
+    """The bytes of a model's two files: what is sent to where its folder is not."""
+
+    folder: str
+    weights: bytes = field(repr=False)
+    card: bytes = field(repr=False)
+
+
 def latents_name(model_id: str, view: str) -> str:
     """What a corpus calls the latents of a model and view: latents of two models never share a name.
 
@@ -44,13 +53,13 @@ def latents_name(model_id: str, view: str) -> str:
     return f"{model_id}.{view}"
 
 
-def load_model(path: str | Path | None = None) -> Model:
+def load_model(path: str | Path | ModelFiles | None = None) -> Model:
     """The model in a folder; the shipped one without a path. Nothing but safetensors and JSON is ever read."""
     from avshift_core.encoder.model import Encoder
 
-    folder = SHIPPED if path is None else Path(path)
-    card = read_card(folder)
-    data = _read(folder / WEIGHTS)
+    files = path if isinstance(path, ModelFiles) else read_files(path)
+    folder, data = Path(files.folder), files.weights
+    card = _parse_card(files.card, folder)
     identity = hashlib.sha256(data).hexdigest()[:16]
     tensors, config = _parse(data, folder / WEIGHTS)
     if card.get("model") != identity:
@@ -70,14 +79,43 @@ def load_model(path: str | Path | None = None) -> Model:
     return Model(identity, folder, config, card, net.eval())
 
 
+def read_files(folder: str | Path | None = None, identity: str | None = None) -> ModelFiles:
+    """The files of a model; with its identity only if the weights are still those."""
+    folder = SHIPPED if folder is None else Path(folder)
+    card = _read_card(folder)
+    _parse_card(card, folder)
+    weights = _read(folder / WEIGHTS)
+    if identity not in (None, hashlib.sha256(weights).hexdigest()[:16]):
+        raise ModelError(f"{folder} has changed since its model was loaded. Start again.")
+    return ModelFiles(str(folder), weights, card)
+
+
+def write_files(files: ModelFiles, folder: Path) -> None:
+    """A model into a folder of its own; the card, which makes it one, comes last."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, data in ((WEIGHTS, files.weights), (CARD, files.card)):
+            write_whole(folder / name, lambda draft, data=data: Path(draft).write_bytes(data))
+    except OSError as error:
+        raise ModelError(f"{folder} cannot be made: {error.strerror or error}. Choose another folder.") from None
+
+
 def read_card(folder: str | Path | None = None) -> dict:
     """The card of a model, without its weights."""
     folder = SHIPPED if folder is None else Path(folder)
+    return _parse_card(_read_card(folder), folder)
+
+
+def _read_card(folder: Path) -> bytes:
     if not (folder / CARD).is_file():
         what = f"it has no {CARD}" if folder.is_dir() else "it is not a folder"
         raise ModelError(f"{folder} is no model: {what}. Give the folder that 'train --out' has written.")
+    return _read(folder / CARD)
+
+
+def _parse_card(data: bytes, folder: Path) -> dict:
     try:
-        card = json.loads(_read(folder / CARD))
+        card = json.loads(data)
     except ValueError:
         raise ModelError(f"{folder / CARD} is damaged: it is not JSON. Copy the whole folder again.") from None
     if not isinstance(card, dict) or card.get("kind") != KIND:

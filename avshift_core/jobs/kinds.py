@@ -6,13 +6,12 @@ import hashlib
 import json
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from avshift_core.errors import AVShiftError
 from avshift_core.progress import Progress
+from avshift_core.versions import code_version
 from avshift_core.workspace import Workspace
 
 OF_COMPARISON = "comparison"  # an argument of this name is the key of a comparison, and becomes it
@@ -58,16 +57,6 @@ def job_key(kind: str, arguments: Mapping[str, Any]) -> str:
         raise AVShiftError(f"'{kind}' is no kind of job; there are {', '.join(KINDS)}.")
     text = json.dumps([kind, arguments, code_version()], sort_keys=True)
     return f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
-
-
-@lru_cache(maxsize=1)
-def code_version() -> str:
-    """Hash of the engine's sources: a result of other code is not this code's result."""
-    root = Path(__file__).parents[1]
-    digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 def steps_of(kind: str, arguments: Mapping[str, Any], workspace: Workspace) -> Generator[Progress, None, Any]:

@@ -25,6 +25,7 @@ from avshift_core.progress import Progress
 from avshift_core.shift.analyze import Analysis, analyze
 from avshift_core.shift.calibrate import ESTIMATORS, HEADLINE
 from avshift_core.shift.gate import NO_SHIFT, band
+from avshift_core.threads import one_thread
 
 FIRST_SEED = 20_000  # far from the seeds that settings were chosen on and from those of `benchmark`
 EXACT = "exact"  # estimate by the exact weights: what no estimator can beat by much
@@ -142,13 +143,14 @@ class FleetCheck:
 def fleet_steps(
     n: int = 5000, drives: int = 100, event_rate: float = 0.1, drive_share: float = 0.2, shift: bool = True,
     repeats: int = 10, seed: int = 0, config: Mapping | None = None, jobs: int | None = None,
+    scheduler: str | None = None,
 ) -> Generator[Progress, None, FleetCheck]:
     """Draw and analyse `repeats` fleets, a few at a time.
 
     Args:
         n, drives, event_rate, drive_share, shift: as in Setup.
         seed: moves all repeats to other fleets. config: settings that differ from the defaults.
-        jobs: processes; None is one for each core.
+        jobs: processes; None is one for each core. scheduler: as in `in_order`.
     """
     setup = Setup(n, drives, event_rate, drive_share, shift)
     if not 2 <= repeats <= MOST_REPEATS:
@@ -157,7 +159,8 @@ def fleet_steps(
     seeds = [FIRST_SEED + 1000 * seed + i for i in range(repeats)]
     yield Progress(f"Drawing and analysing the first of {repeats} fleets", 0.0)
     runs, estimates = [], []
-    for i, (run, rows) in enumerate(in_order(partial(_run, setup, settings, jobs != 1), seeds, jobs)):
+    work = partial(_run, setup, settings, jobs != 1 or scheduler is not None)
+    for i, (run, rows) in enumerate(in_order(work, seeds, jobs, scheduler=scheduler)):
         runs.append(run)
         estimates += rows
         yield Progress(f"{i + 1} of {repeats} fleets analysed", (i + 1) / repeats)
@@ -178,11 +181,9 @@ def setup_of(analysis: Analysis, metric: str) -> Setup:
                  float(np.clip(round(analysis.global_test.icc, 3), 0, 1 - BETWEEN)))
 
 
-def _run(setup: Setup, config: AnalysisConfig, one_thread: bool, seed: int) -> tuple[dict, list[dict]]:
+def _run(setup: Setup, config: AnalysisConfig, alone: bool, seed: int) -> tuple[dict, list[dict]]:
     """One repeat: the work of one process."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1) if one_thread else nullcontext():
+    with one_thread() if alone else nullcontext():
         begin = time.perf_counter()
         pair = manifold_case(seed=seed, **asdict(setup))
         analysis = analyze(pair.P, pair.Q, config, seed=seed)

@@ -75,7 +75,7 @@ def _sklearn_logits(kind, X, y, weight, train, test, seed, options) -> np.ndarra
                 random_state=seed, **{"max_iter": 60, "min_samples_leaf": 100, "early_stopping": False, **options}
             ),
             "forest": lambda: RandomForestClassifier(
-                random_state=seed, n_jobs=-1, **{"n_estimators": 100, "min_samples_leaf": 20, **options}
+                random_state=seed, **{"n_jobs": -1, "n_estimators": 100, "min_samples_leaf": 20, **options}
             ),
             "svm": lambda: LinearSVC(random_state=seed, **{"C": 0.01, **options}),
         }[kind]

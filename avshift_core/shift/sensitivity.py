@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from scipy import stats
 
 from avshift_core.config import AnalysisConfig
 from avshift_core.latent.space import Space
+from avshift_core.parallel import in_order
 from avshift_core.progress import Progress
 from avshift_core.shift.classifiers import class_weights, held_out_logits
 from avshift_core.shift.drives import Pool, folds_by_drive
+from avshift_core.threads import one_thread
 
 FAMILIES = ("logistic", "mlp", "boosting", "forest", "svm", "knn")  # fig:robust_classifier_choice
 RATIOS = (0.1, 0.2, 1 / 3, 0.5, 1.0)  # share of Q kept in training; natural and balanced: ten configurations
@@ -24,6 +27,25 @@ CAPACITIES = {  # fig:robust_regularization_capacity
     "deep boosting (depth 8)": ("boosting", {"max_depth": 8}),
 }
 TEST_SIZES = (250, 500, 1000, 2000, 4000, 8000, 16000, 32000)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One configuration: which classifier is trained, on what.
+
+    Attributes:
+        share: of Q kept in training; count: scenarios of each class; all without them.
+        balance: equal weight of both classes.
+        options: of the classifier.
+    """
+
+    study: str
+    setting: str
+    kind: str
+    share: float | None = None
+    count: int | None = None
+    balance: bool = True
+    options: Mapping = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -79,18 +101,21 @@ class Sensitivity:
         return tuple(found)
 
 
-def sensitivity_steps(comparison, seeds: int = 5) -> Generator[Progress, None, Sensitivity]:
+def sensitivity_steps(
+    comparison, seeds: int = 5, jobs: int | None = 1, scheduler: str | None = None
+) -> Generator[Progress, None, Sensitivity]:
     """The studies as a job.
 
     Args:
         comparison: anything with an `analysis`; its space, sample, settings and held-out scores are used.
         seeds: trainings of each configuration, each with other halves of the drives.
+        jobs, scheduler: as in `in_order`.
     """
     analysis = comparison.analysis
     test, sample = analysis.global_test, analysis.sample
     total, rows = count_rows(), []
     yield Progress("Training the first classifier", 0.0)
-    for row in sensitivity(analysis.space, sample, analysis.config, range(seeds)):
+    for row in sensitivity(analysis.space, sample, analysis.config, range(seeds), jobs, scheduler):
         rows.append(row)
         yield Progress(f"{len(rows)} of {total} configurations: {row.study}, {row.setting}", 0.97 * len(rows) / total)
     yield Progress("Half-widths by number of held-out scenarios", 0.98)
@@ -105,38 +130,61 @@ def count_rows() -> int:
     return len(FAMILIES) + 2 * len(RATIOS) + len(TRAIN_SIZES) + len(CAPACITIES)
 
 
-def sensitivity(space: Space, sample: Pool, config: AnalysisConfig, seeds: Sequence[int] = range(5)) -> Iterator[Row]:
+def sensitivity(
+    space: Space, sample: Pool, config: AnalysisConfig, seeds: Sequence[int] = range(5), jobs: int | None = 1,
+    scheduler: str | None = None,
+) -> Iterator[Row]:
     """The four studies, one row a configuration, on held-out drives balanced between the cohorts."""
-    splits = [_split(sample, config, seed) for seed in seeds]
-
-    def row(study, setting, kind, thin=None, balance=True, **options) -> Row:
-        accs = []
-        for seed, (train, test) in zip(seeds, splits, strict=True):
-            rng = np.random.default_rng([seed, 8])
-            part = train if thin is None else thin(train, rng)
-            weight = np.ones(sample.n)
-            if balance:
-                weight[part] = class_weights(sample.y[part])
-            logit = held_out_logits(kind, space, sample, weight, [(part, test)], seed=seed, **options)[0]
-            right = (logit >= 0) == sample.y[test]
-            accs.append(float((right[sample.y[test] == 0].mean() + right[sample.y[test] == 1].mean()) / 2))
+    trials = _trials(sample, config, seeds)
+    todo = [(trial, seed) for trial in trials for seed in seeds]
+    work = partial(_accuracy, space, sample, config)
+    answers = in_order(work, todo, jobs, ready=len(seeds), scheduler=scheduler)
+    for trial in trials:
+        accs = [next(answers) for _ in seeds]
         acc = float(np.mean(accs))
         spread = float(np.std(accs, ddof=1)) if len(accs) > 1 else 0.0
-        return Row(study, setting, acc, spread, max(0.0, acc - 0.5), len(accs), tuple(accs))
+        yield Row(trial.study, trial.setting, acc, spread, max(0.0, acc - 0.5), len(accs), tuple(accs))
 
-    for kind in FAMILIES:
-        yield row("classifier family", kind, kind)
-    for ratio in RATIOS:
-        for balance in (False, True):
-            label = f"1:{1 / ratio:.0f} {'balanced' if balance else 'natural'}"
-            yield row("training class ratio", label, "mlp", _keep_share(sample, ratio), balance)
-    largest = min(int((sample.y[train] == c).sum()) for train, _ in splits for c in (0, 1))
+
+def _trials(sample: Pool, config: AnalysisConfig, seeds: Sequence[int]) -> list[Trial]:
+    """All configurations, study by study."""
+    trials = [Trial("classifier family", kind, kind) for kind in FAMILIES]
+    trials += [Trial("training class ratio", f"1:{1 / ratio:.0f} {'balanced' if balance else 'natural'}", "mlp",
+                     share=ratio, balance=balance) for ratio in RATIOS for balance in (False, True)]
+    splits = [_split(sample, config, seed)[0] for seed in seeds]
+    largest = min(int((sample.y[train] == c).sum()) for train in splits for c in (0, 1))
     for size in TRAIN_SIZES:
         per_class = min(size, largest)
         label = f"{per_class:,} a class" + ("" if per_class == size else f" (all there are; {size:,} asked)")
-        yield row("training-set size", label, "mlp", _keep_count(sample, per_class))
-    for label, (kind, options) in CAPACITIES.items():
-        yield row("classifier capacity", label, kind, **options)
+        trials.append(Trial("training-set size", label, "mlp", count=per_class))
+    return trials + [Trial("classifier capacity", label, kind, options=options)
+                     for label, (kind, options) in CAPACITIES.items()]
+
+
+def _accuracy(space: Space, sample: Pool, config: AnalysisConfig, job: tuple[Trial, int]) -> float:
+    """Balanced accuracy of one training on held-out drives: the work of one process."""
+    trial, seed = job
+    train, test = _split(sample, config, seed)
+    part = _thinned(trial, sample.y, train, np.random.default_rng([seed, 8]))
+    weight = np.ones(sample.n)
+    if trial.balance:
+        weight[part] = class_weights(sample.y[part])
+    options = {**trial.options, **({"n_jobs": 1} if trial.kind == "forest" else {})}
+    with one_thread():
+        logit = held_out_logits(trial.kind, space, sample, weight, [(part, test)], seed=seed, **options)[0]
+    right = (logit >= 0) == sample.y[test]
+    return float((right[sample.y[test] == 0].mean() + right[sample.y[test] == 1].mean()) / 2)
+
+
+def _thinned(trial: Trial, y, train, rng: np.random.Generator) -> np.ndarray:
+    """The rows that a trial trains on."""
+    if trial.count is not None:
+        return np.concatenate([rng.choice(train[y[train] == c], trial.count, replace=False) for c in (0, 1)])
+    if trial.share is None:
+        return train
+    of_Q = train[y[train] == 1]
+    kept = rng.choice(of_Q, max(10, round(trial.share * len(of_Q))), replace=False)
+    return np.concatenate([train[y[train] == 0], kept])
 
 
 def half_widths(correct, sample: Pool, seed: int = 0, draws: int = 200) -> list[Width]:
@@ -175,19 +223,3 @@ def _enough(size, n) -> int:
 def _split(sample: Pool, config: AnalysisConfig, seed: int) -> tuple[np.ndarray, np.ndarray]:
     fold = folds_by_drive(sample, 2, np.random.default_rng([seed, 7]), by_row=config.split_by == "row")
     return np.flatnonzero(fold == 0), np.flatnonzero(fold == 1)
-
-
-def _keep_share(sample: Pool, share: float):
-    def thin(train, rng):
-        of_Q = train[sample.y[train] == 1]
-        kept = rng.choice(of_Q, max(10, round(share * len(of_Q))), replace=False)
-        return np.concatenate([train[sample.y[train] == 0], kept])
-
-    return thin
-
-
-def _keep_count(sample: Pool, count: int):
-    def thin(train, rng):
-        return np.concatenate([rng.choice(train[sample.y[train] == c], count, replace=False) for c in (0, 1)])
-
-    return thin

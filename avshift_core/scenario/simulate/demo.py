@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from avshift_core.cluster import check_scheduler
 from avshift_core.errors import CorpusError
 from avshift_core.parallel import check_jobs, in_order
 from avshift_core.progress import Progress, within
@@ -45,30 +46,35 @@ class MadeBlock:
 
 
 def demo_steps(
-    url: str, config: FleetConfig, *, every_version: bool = True, jobs: int | None = None
+    url: str, config: FleetConfig, *, every_version: bool = True, jobs: int | None = None, scheduler: str | None = None
 ) -> Generator[Progress, None, int]:
     """Make the fleet; the last value is how many scenarios were added. A fleet that is there already is left alone.
 
     Args:
         every_version: simulate also what the other AV versions would have done; without it `versions_steps` can do so
             later.
+        jobs, scheduler: as in `in_order`; workers need no access to the corpus.
     """
     check_jobs(jobs)
+    check_scheduler(scheduler)
     len(config.laws)  # settings outside of their range are refused here, before anything is written
-    added = yield from within(_corpus_steps(url, config, jobs), 0.0, CORPUS_SHARE if every_version else 1.0)
+    added = yield from within(_corpus_steps(url, config, jobs, scheduler), 0.0, CORPUS_SHARE if every_version else 1.0)
     if every_version:
-        yield from within(versions_steps(url, jobs=jobs), CORPUS_SHARE, 1.0)
+        yield from within(versions_steps(url, jobs=jobs, scheduler=scheduler), CORPUS_SHARE, 1.0)
     return added
 
 
-def _corpus_steps(url: str, config: FleetConfig, jobs: int | None) -> Generator[Progress, None, int]:
+def _corpus_steps(
+    url: str, config: FleetConfig, jobs: int | None, scheduler: str | None
+) -> Generator[Progress, None, int]:
     folder = truth_folder(url)
     with create_or_open(url) as writer:
         _begin(folder, config, url, new=not writer.manifest.n)
         todo = [b for b in blocks(config) if not (writer.done(b.key) and _is_whole(folder, part_name(b), b.n))]
         done = config.scenarios - sum(block.n for block in todo)
         added = 0
-        for block, made in zip(todo, in_order(partial(make_block, config), todo, jobs), strict=True):
+        answers = in_order(partial(make_block, config), todo, jobs, scheduler=scheduler)
+        for block, made in zip(todo, answers, strict=True):
             write_part(folder, config, block, made.contexts, made.facts)
             if not writer.done(block.key):
                 for part in made.measured:
@@ -81,12 +87,15 @@ def _corpus_steps(url: str, config: FleetConfig, jobs: int | None) -> Generator[
     return added
 
 
-def versions_steps(url: str, *, jobs: int | None = None) -> Generator[Progress, None, None]:
+def versions_steps(
+    url: str, *, jobs: int | None = None, scheduler: str | None = None
+) -> Generator[Progress, None, None]:
     """Complete a fleet's truth: its scenarios under the AV versions that did not drive them. What is there is kept."""
     config, folder = fleet_of(url), truth_folder(url)
     todo = [block for block in blocks(config) if not _is_whole(folder, others_name(block), block.n)]
     done = config.scenarios - sum(block.n for block in todo)
-    for block, others in zip(todo, in_order(partial(make_others, config), todo, jobs), strict=True):
+    answers = in_order(partial(make_others, config), todo, jobs, scheduler=scheduler)
+    for block, others in zip(todo, answers, strict=True):
         write_others(folder, block, others)
         done += block.n
         yield Progress(f"other AV versions: {done:,} scenarios", done / config.scenarios)

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import hashlib
+import socket
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -37,7 +38,7 @@ from avshift_core.scenario.store.scan import Scan, cursor
 from avshift_core.scenario.store.thresholds import parse_metric
 from avshift_core.scenario.store.writer import CorpusWriter, create_or_open
 
-__all__ = ["Corpus", "CorpusWriter", "create_or_open", "open_corpus"]
+__all__ = ["Corpus", "CorpusWriter", "create_or_open", "open_corpus", "open_shared"]
 ALL = CohortQuery()
 SHOWN = 12  # values that a message lists
 _verified: set[tuple] = set()  # (path, state, SHA-256) of the files that this process has hashed
@@ -69,6 +70,22 @@ def open_corpus(url, *, verify: bool = False) -> Corpus:
     if verify:
         corpus.verify(files.values())
     return corpus
+
+
+def open_shared(url: str, parts: Iterable[str] = ()) -> Corpus:
+    """Open, in a process that may run elsewhere, the corpus that the work is about: with these parts, by their ids."""
+    try:
+        corpus = open_corpus(url)
+    except CorpusError as error:
+        raise _not_shared(url, str(error)) from None
+    if missing := sorted(set(parts) - {part.id for part in corpus.parts}):
+        raise _not_shared(url, f"What is there has no part '{missing[0]}'.")
+    return corpus
+
+
+def _not_shared(url: str, reason: str) -> CorpusError:
+    return CorpusError(f"{url} is not the same corpus on {socket.gethostname()}, where a part of the work was to be "
+                       f"done: {reason} Keep it in a folder, at one path, or at a URL that all workers can read.")
 
 
 class Corpus:

@@ -38,6 +38,11 @@ class Location:
     def local(self) -> bool:
         return self.fs is None
 
+    @property
+    def absolute(self) -> str:
+        """The same place for a process that works in another folder, or on a machine that shares this one."""
+        return self.root if self.local else self.url
+
     def path(self, name: str) -> str:
         """What DuckDB and pyarrow open: a path, or a URL of the registered file system."""
         joined = f"{self.root.rstrip('/')}/{name}"
