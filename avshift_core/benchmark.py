@@ -9,11 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from avshift_core.cluster import check_scheduler
 from avshift_core.config import AnalysisConfig
 from avshift_core.files import check_writable, write_json
 from avshift_core.latent.benchmark import METRIC, Truth, line_case, manifold_case
-from avshift_core.parallel import in_order
+from avshift_core.parallel import check_jobs, in_order
 from avshift_core.shift.analyze import Analysis, analyze
 from avshift_core.shift.c2st import advantage, cross_fit
 from avshift_core.shift.gate import NO_SHIFT, band
@@ -30,7 +29,7 @@ def run_benchmark(
     seeds: int, only: Sequence[str] | None, jobs: int | None, json: Path | None, scheduler: str | None = None
 ) -> dict[str, Table]:
     """Measure, print and write the tables; `only` names some of them."""
-    check_scheduler(scheduler)
+    check_jobs(jobs, scheduler)
     map_over = partial(_map, jobs=jobs, scheduler=scheduler)
     if json is not None:
         check_writable(json)

@@ -6,6 +6,7 @@ worker that is lost to another one.
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import re
@@ -31,8 +32,7 @@ ALONE_S, LOOK_S = 60.0, 5.0  # without any worker in the middle of the work; bet
 AHEAD = 2  # items under way for each thread of the cluster: one in work, one at hand
 ADDRESS = re.compile(r"(tcp|tls)://(\[[0-9a-fA-F:.]+\]|[^\s/:\[\]]+):(\d{1,5})")
 AGAIN = "What was finished is kept; run the same command again to go on."
-CONFIG = {"distributed.admin.large-graph-warning-threshold": "4 GB",  # the work itself, sent once
-          "distributed.logging.distributed": "critical", "distributed.comm.timeouts.connect": f"{ANSWER_S:g}s"}
+CONFIG = {"distributed.admin.large-graph-warning-threshold": "4 GB"}  # the work itself, sent once
 
 
 def check_scheduler(scheduler: str | None) -> None:
@@ -58,7 +58,6 @@ def in_order_on(
     Args:
         jobs: workers of a local cluster; elsewhere items that may be under way, two a thread without it.
     """
-    check_scheduler(scheduler)
     if not items:
         return
     with _connected(scheduler, jobs) as client:
@@ -87,15 +86,15 @@ def _do(work: Callable[[Item], Answer], item: bytes, expected: dict[str, str]) -
 def _connected(scheduler: str, jobs: int | None) -> Iterator[Client]:
     """A client; what it has asked for is cancelled on the way out, and a cluster of its own is ended."""
     import dask
+    from distributed import Client, LocalCluster  # sets defaults, which `config.set` would take back again
 
-    with dask.config.set(CONFIG), ExitStack() as closing:
-        from distributed import Client, LocalCluster
-
+    with dask.config.set(CONFIG), _without_logs(), ExitStack() as closing:
         _check_certificates(scheduler)
         try:
             if scheduler == LOCAL:
                 scheduler = closing.enter_context(LocalCluster(
-                    n_workers=jobs or os.cpu_count() or 1, threads_per_worker=1, dashboard_address=None))
+                    n_workers=jobs or os.cpu_count() or 1, threads_per_worker=1, dashboard_address=None,
+                    silence_logs=logging.CRITICAL))
             client = Client(scheduler, timeout=ANSWER_S, set_as_default=False)
         except (OSError, RuntimeError) as error:
             raise ClusterError(f"No scheduler answers at {scheduler}: {_first_line(error)}. Start one with 'python -m "
@@ -105,6 +104,20 @@ def _connected(scheduler: str, jobs: int | None) -> Iterator[Client]:
         finally:
             with suppress(Exception):  # a scheduler that is gone has nothing to cancel
                 client.close(timeout=2)
+
+
+@contextmanager
+def _without_logs() -> Iterator[None]:
+    """What is wrong is said once, in a sentence."""
+    names = [name for name in logging.root.manager.loggerDict if name.split(".")[0] == "distributed"]
+    before = {logger: logger.level for logger in map(logging.getLogger, names)}
+    try:
+        for logger in before:
+            logger.setLevel(logging.CRITICAL)
+        yield
+    finally:
+        for logger, level in before.items():
+            logger.setLevel(level)
 
 
 def _check_certificates(scheduler: str) -> None:
@@ -139,8 +152,8 @@ def _difference(worker: str, found: dict[str, str], expected: dict[str, str]) ->
     """What is different there, as a sentence.
 
     >>> _difference("Worker tcp://10.0.0.8:4000", {"numpy": "1.0"}, {"numpy": "2.0"})
-    "Worker tcp://10.0.0.8:4000 has numpy 1.0, and here it is 2.0: its answers might differ. Install the same \
-requirements and sources there, and start it again."
+    'Worker tcp://10.0.0.8:4000 has numpy 1.0, and here it is 2.0: its answers might differ. Install the same \
+requirements and sources there, and start it again.'
     """
     other = next((name for name in expected if found.get(name) != expected[name]), None)
     return other and (f"{worker} has {other} {found.get(other, 'none')}, and here it is {expected[other]}: its answers "
@@ -149,7 +162,7 @@ requirements and sources there, and start it again."
 
 def _answer(client: Client, future: Future, scheduler: str) -> bytes:
     """The answer of one item; an error of the work arrives as itself."""
-    from distributed import KilledWorker
+    from distributed import CommClosedError, KilledWorker
 
     seen = time.monotonic()
     try:
@@ -165,7 +178,7 @@ def _answer(client: Client, future: Future, scheduler: str) -> bytes:
         raise ClusterError(f"One item ended {error.allowed_failures + 1} workers one after the other, the last at "
                            f"{getattr(error.last_worker, 'address', scheduler)}: perhaps their memory is too small for "
                            f"it. Start workers with more memory each. {AGAIN}") from None
-    except CancelledError:
+    except (CancelledError, CommClosedError):
         raise _lost(scheduler) from None
 
 

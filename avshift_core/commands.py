@@ -8,6 +8,7 @@ from pathlib import Path
 
 from avshift_core.config import VIEWS, AnalysisConfig
 from avshift_core.errors import AVShiftError, ConfigError
+from avshift_core.scenario.commands import add_scheduler
 
 OF_TABLES, OF_CORPORA = ("latent", "group"), ("view", "model")  # flags that go with one of the two only
 
@@ -30,6 +31,8 @@ def add_sensitivity(commands) -> None:
     _cohort_flags(parser)
     parser.add_argument("--seeds", type=int, default=5, help="splits a configuration is repeated on")
     parser.add_argument("--json", type=Path, help="write the rows here")
+    parser.add_argument("--jobs", type=int, default=None, help="processes (default: one a core)")
+    add_scheduler(parser)
     _setting_flags(parser)
     parser.set_defaults(run=run_sensitivity)
 
@@ -43,6 +46,7 @@ def add_benchmark(commands) -> None:
                         help="only this table; may be repeated")
     parser.add_argument("--jobs", type=int, default=None, help="processes (default: one a core)")
     parser.add_argument("--json", type=Path, help="write the tables here")
+    add_scheduler(parser)
     parser.set_defaults(run=run_benchmarks)
 
 
@@ -189,7 +193,7 @@ def _signed(estimate) -> str:
 def run_benchmarks(arguments: argparse.Namespace) -> None:
     from avshift_core.benchmark import run_benchmark
 
-    run_benchmark(arguments.seeds, arguments.only, arguments.jobs, arguments.json)
+    run_benchmark(arguments.seeds, arguments.only, arguments.jobs, arguments.json, arguments.scheduler)
 
 
 def run_sensitivity(arguments: argparse.Namespace) -> None:
@@ -198,19 +202,21 @@ def run_sensitivity(arguments: argparse.Namespace) -> None:
     from avshift_core.files import check_writable, write_json
     from avshift_core.latent.cohort import check_pair
     from avshift_core.latent.space import make_space
+    from avshift_core.parallel import check_jobs
     from avshift_core.report import origin
     from avshift_core.shift.c2st import cross_fit
     from avshift_core.shift.drives import pool
     from avshift_core.shift.sensitivity import count_rows, half_widths, sensitivity
 
     config = _config(arguments)
+    check_jobs(arguments.jobs, arguments.scheduler)
     if arguments.json is not None:
         check_writable(arguments.json)
     P, Q, pair = _read(arguments, [])
     check_pair(P, Q)
     space, sample = make_space(P, Q, config.n_cells, config.seed), pool(P, Q)
-    rows = list(tqdm(sensitivity(space, sample, config, range(arguments.seeds)), total=count_rows(), leave=False,
-                     disable=None))
+    studies = sensitivity(space, sample, config, range(arguments.seeds), arguments.jobs, arguments.scheduler)
+    rows = list(tqdm(studies, total=count_rows(), leave=False, disable=None))
     fit = cross_fit(space, sample, config, repeats=1, folds=config.folds, seed=config.seed)
     widths = half_widths((fit.logits[0] >= 0) == sample.y, sample, config.seed)
     print(f"{'study':<22} {'setting':<28} {'acc':>7} {'+-':>7}")

@@ -14,7 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context, parent_process
 from typing import TypeVar
 
-from avshift_core.cluster import in_order_on
+from avshift_core.cluster import check_scheduler, in_order_on
 from avshift_core.errors import ConfigError
 from avshift_core.threads import announce_one_thread
 
@@ -22,9 +22,11 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 
-def check_jobs(jobs: int | None) -> None:
+def check_jobs(jobs: int | None, scheduler: str | None = None) -> None:
+    """Refuse what `in_order` cannot work with, before anything is begun."""
     if jobs is not None and jobs < 1:
         raise ConfigError(f"jobs is {jobs}; it must be 1 or more.")
+    check_scheduler(scheduler)
 
 
 def in_order(
@@ -39,7 +41,7 @@ def in_order(
         ready: items that may wait for the reader beyond those under way.
         scheduler: address of a Dask scheduler whose workers do the work, or `local` for `jobs` workers on this machine.
     """
-    check_jobs(jobs)
+    check_jobs(jobs, scheduler)
     if scheduler is not None:
         yield from in_order_on(scheduler, work, items, jobs)
         return

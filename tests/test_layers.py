@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-ORDER = ["errors", "config", "words", "files", "progress", "parallel", "archive", "workspace", "scenario", "encoder",
-         "latent", "shift", "report", "quality", "benchmark", "laboratory", "comparison", "jobs", "glossary", "plots",
-         "commands", "__main__"]
+ORDER = ["errors", "config", "words", "files", "progress", "threads", "versions", "cluster", "parallel", "archive",
+         "workspace", "scenario", "encoder", "latent", "shift", "report", "quality", "benchmark", "laboratory",
+         "comparison", "jobs", "glossary", "plots", "commands", "__main__"]
 SYMBOLS = [
     "acc", "gamma_hat", "gamma_lcb", "gamma_ucb", "gamma_small", "gamma_large", "n_te", "n_neighbors", "h", "h_bar",
     "s", "c", "r", "support_eps", "posterior_eps", "m_min", "p_value", "p_adj", "n_regions", "p_k", "q_k", "w_k", "w",
@@ -42,6 +42,8 @@ def test_a_layer_imports_only_what_stands_to_its_left(path):
         assert name.split(".")[0] != "streamlit"
         if name.split(".")[0] == "torch":
             assert parts[0] == "encoder" or parts in (("shift", "mlp"), ("benchmark",))
+        if name.split(".")[0] in ("dask", "distributed"):
+            assert parts == ("cluster",)
 
 
 @pytest.mark.parametrize("path", [ROOT / "app.py", *sorted((ROOT / "pages").rglob("*.py"))], ids=lambda p: p.name)
@@ -50,7 +52,8 @@ def test_pages_do_not_compute(path):
 
 
 def test_importing_the_package_is_light():
-    code = "import sys, avshift_core; print([m for m in ('torch', 'umap', 'plotly', 'sklearn') if m in sys.modules])"
+    code = ("import sys, avshift_core, avshift_core.parallel; print([m for m in ('torch', 'umap', 'plotly', 'sklearn', "
+            "'numpy', 'dask', 'distributed') if m in sys.modules])")
     out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert out.strip() == "[]"
 

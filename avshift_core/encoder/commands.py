@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from avshift_core.config import VIEWS, EncoderConfig
-from avshift_core.scenario.commands import finish_or_stop
+from avshift_core.scenario.commands import add_scheduler, finish_or_stop
 
 NONE: Mapping = MappingProxyType({})
 
@@ -54,6 +54,7 @@ def add_encode(commands) -> None:
     parser.add_argument("--view", action="append", choices=VIEWS, help="only this view; may be repeated "
                         "(default: both)")
     parser.add_argument("--jobs", type=int, metavar="K", help="processes (default: one a core)")
+    add_scheduler(parser)
     parser.set_defaults(run=run_encode)
 
 
@@ -79,7 +80,8 @@ def run_encode(arguments: argparse.Namespace) -> None:
     from avshift_core.encoder.weights import load_model
 
     model = load_model(arguments.model)
-    steps = encode_steps(arguments.corpus, model, views=tuple(arguments.view or VIEWS), jobs=arguments.jobs)
+    steps = encode_steps(arguments.corpus, model, views=tuple(arguments.view or VIEWS), jobs=arguments.jobs,
+                         scheduler=arguments.scheduler)
     done = finish_or_stop(steps, lambda: f"{arguments.corpus} is sound and keeps the latents that were committed. Run "
                                          "the same command again to go on.")
     before = f" ({done.n_before:,} had them already)" if done.n_before else ""

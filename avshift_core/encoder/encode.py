@@ -9,7 +9,6 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from avshift_core.cluster import check_scheduler
 from avshift_core.config import VIEWS
 from avshift_core.encoder.scenes import Scenes, context_view, scenes_of
 from avshift_core.encoder.weights import Model, ModelFiles, latents_name, load_model, read_files
@@ -46,8 +45,7 @@ def encode_steps(
         scheduler: as in `in_order`; the model is sent there, and the corpus is read where the workers are.
     """
     _check_views(views)
-    check_jobs(jobs)
-    check_scheduler(scheduler)
+    check_jobs(jobs, scheduler)
     corpus = open_corpus(url)  # a folder that is no corpus is refused here, before it would become one
     names = {view: latents_name(model.id, view) for view in views}
     with create_or_open(url) as writer:

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,17 +24,18 @@ from avshift_core.files import plain
 from avshift_core.latent.cautions import about_versions
 from avshift_core.latent.cohort import Cohort
 from avshift_core.latent.corpora import check_disjoint, cohort_of
-from avshift_core.progress import Progress, within
+from avshift_core.parallel import check_jobs, in_order
+from avshift_core.progress import Progress, finish, within
 from avshift_core.quality.contexts import whole_truth_steps
 from avshift_core.quality.stability import chance_jaccard, jaccard
 from avshift_core.scenario.simulate.truth import Truth
-from avshift_core.scenario.store.corpus import Corpus, open_corpus
+from avshift_core.scenario.store.corpus import Corpus, open_corpus, open_shared
 from avshift_core.scenario.store.query import CohortQuery, as_query
-from avshift_core.shift.analyze import Analysis, analyze
+from avshift_core.shift.analyze import analyze
 from avshift_core.shift.drives import clustered_variance
 
 if TYPE_CHECKING:
-    from avshift_core.encoder.weights import Model
+    from avshift_core.encoder.weights import Model, ModelFiles
 
 KL_WEIGHT = 0.01  # of the KL term summed over 64 numbers, which then weighs about as much as the reconstruction
 SETTINGS: Mapping[str, dict] = {
@@ -61,6 +64,18 @@ class Row:
     lis_paper_l1: float | None
     strata_l1: float
     naive_l1: float
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """What the engine says of the pair with one model. mu: by estimator; inside: which scenarios are in a region."""
+
+    acc: float
+    verdict: str
+    n_regions: int
+    n_regions_paper: int
+    mu: Mapping[str, float]
+    inside: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -114,6 +129,7 @@ class Ablation:
 def ablation_steps(
     url: str, out: str | Path, config: EncoderConfig, *, source: str | None = None, target: str | None = None,
     metric: str = "discomfort", seeds: Sequence[int] = (0, 1, 2), most: int = MOST, jobs: int | None = None,
+    scheduler: str | None = None,
 ) -> Generator[Progress, None, Ablation]:
     """Train every setting with every seed, and compare one pair of cohorts with each.
 
@@ -121,7 +137,9 @@ def ablation_steps(
         out: folder of the models; those that are finished there are used again.
         config: what all settings share; its seed, latent_dim and kl_weight are replaced.
         source, target: cohorts; the second and third period of the first area without them.
+        jobs: processes of one training. scheduler: as in `in_order`; whole trainings are done there, side by side.
     """
+    check_jobs(jobs, scheduler)
     if not seeds or most < 1:
         raise ConfigError("An ablation needs at least one seed and one scenario.")
     corpus, out = open_corpus(url), Path(out)
@@ -130,22 +148,25 @@ def ablation_steps(
     sides = [cohort_of(corpus, query, metrics=[metric], z=np.zeros((corpus.sums(query)["n"].sum(), 1)))
              for query in (P, Q)]  # what does not depend on a model is checked before hours of training
     check_disjoint(*sides)
-    truth = yield from within(whole_truth_steps(url), 0.0, 0.0, "Truth: ")
+    truth = yield from within(whole_truth_steps(url, scheduler), 0.0, 0.0, "Truth: ")
     yardstick, is_truth, error = _yardstick(truth, Q, sides[1], metric)
-    analyses: dict[tuple[str, int], Analysis] = {}
+    folders = {name_seed: out / f"{name_seed[0].replace(' + ', '-').lower()}-seed{name_seed[1]}" for name_seed in todo}
+    settings = {(name, seed): replace(config, seed=seed, **SETTINGS[name]) for name, seed in todo}
+    if scheduler is not None:
+        yield from _elsewhere_steps(corpus, folders, settings, rest, most, jobs, scheduler)
+    found: dict[tuple[str, int], Compared] = {}
     models: dict[tuple[str, int], str] = {}
     for i, (name, seed) in enumerate(todo):
-        settings = replace(config, seed=seed, **SETTINGS[name])
-        steps = _model_steps(url, out / f"{name.replace(' + ', '-').lower()}-seed{seed}", settings, rest, most, jobs)
+        steps = _model_steps(url, folders[name, seed], settings[name, seed], rest, most, jobs)
         n = len(todo)
         model = yield from within(steps, i / n, (i + 1) / n, f"{name}, seed {seed} ({i + 1} of {n}): ")
         models[name, seed] = model.id
-        analyses[name, seed] = _compare(corpus, model, P, Q, metric)
-    rows = tuple(_row(name, seed, models[name, seed], analyses[name, seed], analyses[BASE, seed], metric, yardstick)
+        found[name, seed] = _compare(corpus, model, P, Q, metric)
+    rows = tuple(_row(name, seed, models[name, seed], found[name, seed], found[BASE, seed], yardstick)
                  for name, seed in todo)
     return Ablation(str(url), str(P), str(Q), metric, str(rest), most, config, rows[0].naive_l1, yardstick, is_truth,
                     error, tuple(about_versions(*sides, "full")), rows,
-                    tuple(_setting(name, rows, analyses, seeds) for name in SETTINGS))
+                    tuple(_setting(name, rows, found, seeds) for name in SETTINGS))
 
 
 def _yardstick(truth: Truth | None, Q: CohortQuery, cohort: Cohort, metric: str) -> tuple[float, bool, float]:
@@ -195,28 +216,56 @@ def _model_steps(url, folder: Path, config, query, most, jobs) -> Generator[Prog
     return model
 
 
-def _compare(corpus: Corpus, model: Model, P: CohortQuery, Q: CohortQuery, metric: str) -> Analysis:
+def _elsewhere_steps(
+    corpus: Corpus, folders: Mapping, settings: Mapping, query: CohortQuery, most: int, jobs: int | None, scheduler: str
+) -> Generator[Progress, None, None]:
+    """Train on a cluster what has no model yet; the results are put where trainings of this machine would be."""
+    from avshift_core.encoder.train import OWN
+    from avshift_core.encoder.weights import CARD, write_files
+
+    todo = [key for key, folder in folders.items() if not (folder / CARD).exists()]
+    work = partial(_trained, corpus.location.absolute, [part.id for part in corpus.parts], query, most)
+    for i, files in enumerate(in_order(work, [settings[key] for key in todo], jobs, scheduler=scheduler)):
+        folder = folders[todo[i]]
+        write_files(files, folder)
+        for name in OWN:  # of a training that was begun here; it would have had the same result
+            (folder / name).unlink(missing_ok=True)
+        yield Progress(f"{i + 1} of {len(todo)} trainings finished", 0.0)
+
+
+def _trained(url: str, parts: Sequence[str], query: CohortQuery, most: int, config: EncoderConfig) -> ModelFiles:
+    """One training: the work of one process. Its result does not depend on where, or with how many it is done."""
+    from avshift_core.encoder.train import train_steps
+    from avshift_core.encoder.weights import read_files
+
+    open_shared(url, parts)
+    with TemporaryDirectory() as folder:
+        model = finish(train_steps(url, folder, config, query=query, most=most, jobs=1))
+        return read_files(model.folder)
+
+
+def _compare(corpus: Corpus, model: Model, P: CohortQuery, Q: CohortQuery, metric: str) -> Compared:
     """The engine on latents of both cohorts, which are made at hand and not stored."""
     from avshift_core.encoder.encode import embed
 
     sides = [cohort_of(corpus, query, metrics=[metric], z=embed(model, corpus.batches(query, size=256)))
              for query in (P, Q)]
-    return analyze(*sides, AnalysisConfig(repeats=2), [metric], force_localize=True)
+    a = analyze(*sides, AnalysisConfig(repeats=2), [metric], force_localize=True)
+    mu = {name: e.mu for name, e in a.calibrations[metric].estimates().items() if e is not None}
+    return Compared(a.global_test.acc, a.verdict.name, len(a.local.regions), a.local_paper.n_regions, mu,
+                    np.concatenate([a.local.region_P, a.local.region_Q]) >= 0)
 
 
-def _row(name, seed, model, analysis: Analysis, base: Analysis, metric: str, yardstick: float) -> Row:
-    c = analysis.calibrations[metric].estimates()
-    found, found_paper = len(analysis.local.regions), analysis.local_paper.n_regions
-    error = lambda estimate: abs(estimate.mu - yardstick)  # noqa: E731
-    inside = _inside(analysis)
-    return Row(name, seed, model, analysis.global_test.acc, analysis.verdict.name, found, float(inside.mean()),
-               _overlap(inside, _inside(base)), error(c["lis"]) if found else None,
-               error(c["lis_paper"]) if found_paper else None, error(c["strata"]), error(c["naive"]))
+def _row(name, seed, model, found: Compared, base: Compared, yardstick: float) -> Row:
+    error = lambda estimator: abs(found.mu[estimator] - yardstick)  # noqa: E731
+    return Row(name, seed, model, found.acc, found.verdict, found.n_regions, float(found.inside.mean()),
+               _overlap(found.inside, base.inside), error("lis") if found.n_regions else None,
+               error("lis_paper") if found.n_regions_paper else None, error("strata"), error("naive"))
 
 
-def _setting(name: str, rows: Sequence[Row], analyses, seeds) -> Setting:
+def _setting(name: str, rows: Sequence[Row], found: Mapping[tuple[str, int], Compared], seeds) -> Setting:
     own = [row for row in rows if row.setting == name]
-    inside = [_inside(analyses[name, seed]) for seed in seeds]
+    inside = [found[name, seed].inside for seed in seeds]
     pairs = list(combinations(inside, 2))
     chance = [chance_jaccard(a, b) for a, b in pairs if a.any() and b.any()]
     lis, paper = ([value for row in own if (value := getattr(row, key)) is not None]
@@ -225,10 +274,6 @@ def _setting(name: str, rows: Sequence[Row], analyses, seeds) -> Setting:
                    float(np.mean(chance)) if chance else 0.0, _spread([row.jaccard_base for row in own]),
                    _spread(lis) if lis else None, _spread(paper) if paper else None,
                    _spread([row.strata_l1 for row in own]), len(lis))
-
-
-def _inside(analysis: Analysis) -> np.ndarray:
-    return np.concatenate([analysis.local.region_P, analysis.local.region_Q]) >= 0
 
 
 def _overlap(one, other) -> float:

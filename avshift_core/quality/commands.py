@@ -11,7 +11,7 @@ from avshift_core.config import VIEWS
 from avshift_core.errors import ConfigError
 from avshift_core.files import check_writable, write_json
 from avshift_core.quality.clusters import EVENT, SECOND_EVENT
-from avshift_core.scenario.commands import finish_or_stop
+from avshift_core.scenario.commands import add_scheduler, finish_or_stop
 
 
 def add_quality(commands, draw: Callable[[object, Path], object]) -> None:
@@ -37,6 +37,7 @@ def add_quality(commands, draw: Callable[[object, Path], object]) -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report here, too")
     parser.add_argument("--figures", type=Path, metavar="DIR", help="write the figures here; made when it is not there")
     parser.add_argument("--write-card", action="store_true", help="write a summary into the model's card")
+    add_scheduler(parser)
     parser.set_defaults(run=partial(run_quality, draw=draw))
 
 
@@ -53,7 +54,8 @@ def run_quality(arguments: argparse.Namespace, draw: Callable[[object, Path], ob
             raise ConfigError(f"{arguments.figures} is a file; give a folder for the figures.")
     model, also = load_model(arguments.model), [load_model(path) for path in arguments.also]
     steps = quality_steps(arguments.corpus, model, also=also, view=arguments.view, most=arguments.most,
-                          seed=arguments.seed, events=(arguments.event, arguments.second_event))
+                          seed=arguments.seed, events=(arguments.event, arguments.second_event),
+                          scheduler=arguments.scheduler)
     quality = finish_or_stop(steps, lambda: f"{arguments.corpus} is sound and keeps the latents that were committed; "
                                             "no report was written.")
     if arguments.json is not None:
@@ -87,6 +89,7 @@ def add_ablate(commands) -> None:
                         f"periods (default: {MOST})")
     parser.add_argument("--jobs", type=int, metavar="K", help="processes (default: one a core)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the table here, too")
+    add_scheduler(parser)
     add_settings(parser, leave_out=REPLACED, defaults=SMALL)
     parser.set_defaults(run=run_ablate)
 
@@ -99,7 +102,7 @@ def run_ablate(arguments: argparse.Namespace) -> None:
         check_writable(arguments.json)
     steps = ablation_steps(arguments.corpus, arguments.out, config_of(arguments), source=arguments.source,
                            target=arguments.target, metric=arguments.metric, seeds=range(arguments.seeds),
-                           most=arguments.most, jobs=arguments.jobs)
+                           most=arguments.most, jobs=arguments.jobs, scheduler=arguments.scheduler)
     ablation = finish_or_stop(steps, lambda: f"the trainings that are finished are in {arguments.out}. Run the same "
                                              "command again to go on.")
     if arguments.json is not None:

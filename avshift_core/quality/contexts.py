@@ -31,11 +31,11 @@ def find_truth(url: str) -> Truth | None:
     return read_truth(url) if truth_folder(url).read(PLAN) is not None else None
 
 
-def whole_truth_steps(url: str) -> Generator[Progress, None, Truth | None]:
+def whole_truth_steps(url: str, scheduler: str | None = None) -> Generator[Progress, None, Truth | None]:
     """The truth beside a corpus with every scenario under every AV version, which is simulated where it was not yet."""
     if truth_folder(url).read(PLAN) is None:
         return None
-    yield from versions_steps(url)
+    yield from versions_steps(url, scheduler=scheduler)
     return read_truth(url)
 
 

@@ -12,6 +12,7 @@ from avshift_core.config import AnalysisConfig
 from avshift_core.encoder.output import output_scale
 from avshift_core.errors import AVShiftError, ConfigError
 from avshift_core.files import plain
+from avshift_core.parallel import check_jobs
 from avshift_core.progress import Progress, within
 from avshift_core.quality.aims import Aim, judge
 from avshift_core.quality.clusters import EVENT, N_CLUSTERS, SECOND_EVENT, Clusters, cut, measure_clusters
@@ -96,6 +97,7 @@ class Quality:
 def quality_steps(
     url: str, model: Model, *, also: Sequence[Model] = (), view: str = "full", most: int = 20_000, seed: int = 0,
     n_clusters: int = N_CLUSTERS, events: tuple[str, str] = (EVENT, SECOND_EVENT), jobs: int | None = None,
+    scheduler: str | None = None,
 ) -> Generator[Progress, None, Quality]:
     """Measure a model on a corpus; what is not encoded yet is encoded first.
 
@@ -104,11 +106,13 @@ def quality_steps(
         view: of VIEWS; the pair of AV versions is measured in every view.
         most: scenarios of the sample (whole drives) for all but the pairs of cohorts, which use every drive.
         events: the two metrics of the clusters' events, such as `hard_brake` and `ttc_min_s<1.5`.
+        jobs, scheduler: of the encoding.
     """
     from avshift_core.config import VIEWS
     from avshift_core.encoder.encode import encode_steps
     from avshift_core.encoder.weights import latents_name
 
+    check_jobs(jobs, scheduler)
     config = AnalysisConfig(seed=seed, repeats=REPEATS)
     for other in also:
         if other.id == model.id or sum(other.id == each.id for each in also) > 1:
@@ -122,8 +126,9 @@ def quality_steps(
     for i, (each, views) in enumerate(wanted):
         missing = tuple(v for v in views if corpus.models.get(latents_name(each.id, v), 0) < corpus.n)
         if missing:
-            yield from within(encode_steps(url, each, views=missing, jobs=jobs), 0.4 * i / len(wanted),
-                              0.4 * (i + 1) / len(wanted), f"Encoding by model {each.id}: ")
+            steps = encode_steps(url, each, views=missing, jobs=jobs, scheduler=scheduler)
+            yield from within(steps, 0.4 * i / len(wanted), 0.4 * (i + 1) / len(wanted),
+                              f"Encoding by model {each.id}: ")
     names = {each: latents_name(model.id, each) for each in VIEWS}
     others = tuple((other.id, latents_name(other.id, view)) for other in also)
     steps = measure_steps(open_corpus(url), names, view=view, model=model.id, card=model.card, also=others, most=most,

@@ -30,6 +30,9 @@ def add_import(commands) -> None:
     parser.add_argument("--mapping", type=Path, metavar="FILE", help="which column is what (formats table and latents)")
     parser.add_argument("--skip-bad", action="store_true", help="leave out what cannot be read, and tell")
     parser.add_argument("--skipped", type=Path, metavar="FILE", help="write one line for each thing left out here")
+    parser.add_argument("--jobs", type=int, metavar="K", help="processes that read files, each of which holds a whole "
+                        "one (default: 1)")
+    add_scheduler(parser)
     parser.set_defaults(run=run_import)
 
 
@@ -50,7 +53,15 @@ def add_demo(commands) -> None:
     parser.add_argument("--effect-share", type=float, default=0.1, metavar="X", help="share of the contexts' variance "
                         "that lies between drives, days and vehicles, 0 to 0.5 (default: 0.1)")
     parser.add_argument("--jobs", type=int, default=None, metavar="K", help="processes (default: one a core)")
+    add_scheduler(parser)
     parser.set_defaults(run=run_demo)
+
+
+def add_scheduler(parser: argparse.ArgumentParser) -> None:
+    """`--scheduler ADDRESS`, of every command whose work can be done elsewhere."""
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="Dask scheduler whose workers do the work, such as "
+                        "tcp://10.0.0.7:8786, or 'local' for a cluster on this machine (default: processes of this "
+                        "machine)")
 
 
 def run_import(arguments: argparse.Namespace) -> None:
@@ -61,7 +72,9 @@ def run_import(arguments: argparse.Namespace) -> None:
         check_writable(arguments.skipped)
     said = {name: _said(name, getattr(arguments, name)) for name in ("area", "period", "version")}
     options = ReadOptions(**said, mapping=arguments.mapping, skip_bad=arguments.skip_bad)
-    steps = import_steps(arguments.format, arguments.paths, arguments.corpus, options)
+    jobs = 1 if arguments.jobs is None and arguments.scheduler is None else arguments.jobs
+    steps = import_steps(arguments.format, arguments.paths, arguments.corpus, options, jobs=jobs,
+                         scheduler=arguments.scheduler)
     result = _sound_when_stopped(steps, arguments.corpus)
     was = "was" if result.n_done_before == 1 else "were"
     before = f" ({result.n_done_before:,} {was} in it already)" if result.n_done_before else ""
@@ -75,7 +88,8 @@ def run_demo(arguments: argparse.Namespace) -> None:
     from avshift_core.scenario.store.summary import count
 
     config = FleetConfig(arguments.scenarios, arguments.seed, arguments.effect_share)
-    added = _sound_when_stopped(demo_steps(arguments.out, config, jobs=arguments.jobs), arguments.out)
+    steps = demo_steps(arguments.out, config, jobs=arguments.jobs, scheduler=arguments.scheduler)
+    added = _sound_when_stopped(steps, arguments.out)
     print(f"{count(added, 'scenario')} added to {arguments.out}, their truth to {arguments.out}-truth." if added else
           f"{arguments.out} holds this fleet already.")
 

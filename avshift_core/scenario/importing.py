@@ -6,16 +6,19 @@ import hashlib
 import re
 import time
 from bisect import bisect_left
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 
 from avshift_core.errors import CorpusError, LogError
+from avshift_core.parallel import check_jobs
 from avshift_core.progress import Progress, finish
 from avshift_core.scenario.measure.batch import measure
 from avshift_core.scenario.readers import READERS
 from avshift_core.scenario.readers.source import ReadOptions, Source
+from avshift_core.scenario.reading import Said, piece_key, read_ahead
 from avshift_core.scenario.schema import UNKNOWN, Scenario, pad
 from avshift_core.scenario.store.summary import count
 from avshift_core.scenario.store.writer import CorpusWriter, create_or_open
@@ -25,6 +28,7 @@ COMMIT_SCENARIOS, COMMIT_S = 1000, 5.0  # what a kill may cost; more often makes
 FIRST_COMMIT_S = 2.0  # looking through the logs has taken its time already
 LATENTS = "latents"
 MAPPED = ("table", LATENTS)  # formats that take a mapping file
+NEW, IN, OTHERWISE = "new", "in", "otherwise"
 
 
 @dataclass(frozen=True)
@@ -44,20 +48,28 @@ class ImportResult:
 
 def import_steps(
     format: str, paths: Sequence[str | Path], url: str | Path, options: ReadOptions | None = None, *,
-    commit_scenarios: int = COMMIT_SCENARIOS, commit_s: float = COMMIT_S,
+    commit_scenarios: int = COMMIT_SCENARIOS, commit_s: float = COMMIT_S, jobs: int | None = 1,
+    scheduler: str | None = None,
 ) -> Generator[Progress, None, ImportResult]:
     """Import logs into a corpus, step by step; the last value is what was added.
 
     Every commit holds whole pieces of the logs, so that an import that was stopped, however hard, does the others when
     it is run again. A scenario without a category gets the one that is detected.
+
+    Args:
+        jobs, scheduler: as in `in_order`, for the reading of the pieces; all else is done here, in the same order.
     """
     if format not in READERS:
         raise LogError(f"There is no format '{format}'. Choose one of {', '.join(READERS)}.")
     options = options or ReadOptions()
     _check_options(format, options)
+    check_jobs(jobs, scheduler)
     sources = [source for path in paths for source in READERS[format].sources(path)]
-    with create_or_open(url) as writer:
+    with create_or_open(url) as writer, ExitStack() as stack:
         job = _Job(format, options, writer)
+        if format != LATENTS and (jobs != 1 or scheduler is not None):
+            job.planned = job.plan(sources)
+            job.ahead = stack.enter_context(closing(read_ahead(format, job.planned, options, jobs, scheduler)))
         last = time.monotonic()
         for i, source in enumerate(sources):
             job.take(source)
@@ -106,6 +118,7 @@ class _Job:
         finished: key of each piece that was read to its end since the last commit -> what was left out of it.
         taken: keys of all pieces that this import has read.
         before: sorted keys of the pieces that were in the corpus when it began.
+        planned: pieces that others read, with their keys; ahead: what was said about them, in that order.
     """
 
     format: str
@@ -118,14 +131,26 @@ class _Job:
     finished: dict[str, list[str]] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
     cells: tuple[int, int] = (0, 0)
+    planned: Mapping[Source, str] = field(default_factory=dict)
+    ahead: Iterator[tuple[Source, list[Said]]] | None = None
     before: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
         self.before = sorted(self.writer.manifest.sources)
 
+    def plan(self, sources: Sequence[Source]) -> dict[Source, str]:
+        """Pieces that `take` will read, with their keys; what else there is to say of any is left to it."""
+        found: dict[str, Source] = {}
+        for source in sources:
+            with suppress(LogError):
+                key = piece_key(self.format, source, self.options)
+                if key not in found and self._state(source, key) == NEW:
+                    found[key] = source
+        return {source: key for key, source in found.items()}
+
     def take(self, source: Source) -> None:
         """Read one piece, unless it is in the corpus already."""
-        key = self._key(source)
+        key = piece_key(self.format, source, self.options)
         if key in self.taken or self._is_in(source, key):
             self.done_before += 1
             return
@@ -140,30 +165,46 @@ class _Job:
         if self.format == LATENTS:
             self._take_table(source, key, options)
             return
-        for scenario in READERS[self.format].read(source, options):
+        is_ahead = self.planned.get(source) == key
+        for scenario in self._read(source, on_skip) if is_ahead else READERS[self.format].read(source, options):
             self._hold(scenario, key, source.label)
+
+    def _read(self, source: Source, on_skip: Callable[[str], None]) -> Iterator[Scenario]:
+        """Scenarios of a piece that others have read; what is raised or left out on the way is so here."""
+        for said in next(said for piece, said in self.ahead if piece == source):
+            if isinstance(said, LogError):
+                raise said
+            if isinstance(said, str):
+                on_skip(said)
+            else:
+                yield said
+
+    def _state(self, source: Source, key: str) -> str:
+        """Whether a piece is in the corpus, perhaps as something else was said of it; one that gave nothing is new."""
+        known = self.writer.manifest.sources
+        if key in known and known[key].n:
+            return IN
+        state = f"{self.format}|{source.key}|"
+        return OTHERWISE if any(other.startswith(state) and known[other].n for other in self._earlier(source)) else NEW
 
     def _is_in(self, source: Source, key: str) -> bool:
         """Whether the scenarios of a piece are in the corpus; one that gave none before is read again."""
-        known = self.writer.manifest.sources
-        if key in known and known[key].n:
-            return True
-        state = f"{self.format}|{source.key}|"
-        name = f"{self.format}|{source.key.rsplit(':', 2)[0]}:"  # the piece without its size and time, or checksum
-        earlier = self._before(name)
-        if any(other.startswith(state) and known[other].n for other in earlier):
+        state = self._state(source, key)
+        if state == OTHERWISE:
             sentence = (f"{source.label} is in the corpus already, with another --area, --period, --version or "
                         "--mapping. A new corpus is needed to change them.")
             if not self.options.skip_bad:
                 raise CorpusError(sentence)
             self._tell(sentence)
-            return True
-        for other in earlier:
-            if known[other].skipped:
-                self.writer.forget(other, source.label)
-        return False
+        if state == NEW:
+            for other in self._earlier(source):
+                if self.writer.manifest.sources[other].skipped:
+                    self.writer.forget(other, source.label)
+        return state != NEW
 
-    def _before(self, prefix: str) -> list[str]:
+    def _earlier(self, source: Source) -> list[str]:
+        """Keys of all states in which a piece was taken before, whatever was said of it."""
+        prefix = f"{self.format}|{source.key.rsplit(':', 2)[0]}:"  # without its size and time, or checksum
         first, found = bisect_left(self.before, prefix), []
         while first < len(self.before) and self.before[first].startswith(prefix):
             found.append(self.before[first])
@@ -238,13 +279,3 @@ class _Job:
         self.writer.add_table(ids, table.attributes, table.metrics, table.z, model=model, source=key,
                               label=source.label)
         self.n += table.n
-
-    def _key(self, source: Source) -> str:
-        """The piece in its state, and what the analyst said about it."""
-        said = [self.options.area, self.options.period, self.options.version]
-        try:
-            if self.options.mapping is not None:
-                said.append(hashlib.sha256(Path(self.options.mapping).read_bytes()).hexdigest()[:12])
-            return "|".join([self.format, source.key, *said])
-        except OSError as error:
-            raise LogError(f"{error.filename or source.label} cannot be read: {error.strerror or error}.") from None

@@ -174,7 +174,8 @@ def test_an_import_that_gives_nothing_leaves_no_folder(tmp_path):
 
 def test_work_is_committed_every_few_seconds_or_a_thousand_scenarios():
     assert importing.COMMIT_S <= 5 and importing.COMMIT_SCENARIOS <= 1000
-    assert importing.import_steps.__kwdefaults__ == {"commit_scenarios": 1000, "commit_s": 5.0}
+    assert importing.import_steps.__kwdefaults__ == {
+        "commit_scenarios": 1000, "commit_s": 5.0, "jobs": 1, "scheduler": None}
 
 
 def test_the_first_commit_comes_sooner(tmp_path, monkeypatch):
@@ -305,7 +306,8 @@ def test_ctrl_c_leaves_a_sound_corpus(tmp_path, monkeypatch, capsys, request):
             yield one
 
     monkeypatch.setitem(readers.READERS, "toy", replace(readers.READERS["toy"], read=interrupted))
-    monkeypatch.setattr(importing.import_steps, "__kwdefaults__", {"commit_scenarios": 5, "commit_s": 10.0})
+    monkeypatch.setattr(importing.import_steps, "__kwdefaults__", {
+        **importing.import_steps.__kwdefaults__, "commit_scenarios": 5, "commit_s": 10.0})
     with pytest.raises(SystemExit) as stop:
         parse("import", "toy", folder, "--corpus", tmp_path / "c")()
     assert stop.value.code == 130 and "is sound and holds all that was committed: 12 s" in capsys.readouterr().err

@@ -11,7 +11,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from avshift_core.cluster import check_scheduler
 from avshift_core.errors import CorpusError
 from avshift_core.parallel import check_jobs, in_order
 from avshift_core.progress import Progress, within
@@ -55,8 +54,7 @@ def demo_steps(
             later.
         jobs, scheduler: as in `in_order`; workers need no access to the corpus.
     """
-    check_jobs(jobs)
-    check_scheduler(scheduler)
+    check_jobs(jobs, scheduler)
     len(config.laws)  # settings outside of their range are refused here, before anything is written
     added = yield from within(_corpus_steps(url, config, jobs, scheduler), 0.0, CORPUS_SHARE if every_version else 1.0)
     if every_version:
