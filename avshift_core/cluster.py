@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
 from avshift_core.errors import ClusterError, ConfigError
@@ -31,6 +32,7 @@ ANSWER_S, WORKERS_S = 10.0, 10.0  # until a scheduler answers, and until the fir
 ALONE_S, LOOK_S = 60.0, 5.0  # without any worker in the middle of the work; between two looks for them
 AHEAD = 2  # items under way for each thread of the cluster: one in work, one at hand
 ADDRESS = re.compile(r"(tcp|tls)://(\[[0-9a-fA-F:.]+\]|[^\s/:\[\]]+):(\d{1,5})")
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 AGAIN = "What was finished is kept; run the same command again to go on."
 CONFIG = {"distributed.admin.large-graph-warning-threshold": "4 GB"}  # the work itself, sent once
 
@@ -79,7 +81,19 @@ def _do(work: Callable[[Item], Answer], item: bytes, expected: dict[str, str]) -
     if sentence := _difference(f"The worker of process {os.getpid()}", environment(), expected):
         raise ClusterError(sentence)
     stay_with_one_thread()
+    _keep_freed_memory()
     return pickle.dumps(work(pickle.loads(item)), protocol=pickle.HIGHEST_PROTOCOL)
+
+
+@lru_cache(maxsize=1)
+def _keep_freed_memory() -> None:
+    """Dask lets its workers give freed memory back at once, and take it anew for every array: much of their time."""
+    import ctypes
+
+    with suppress(AttributeError, OSError):  # of the GNU C library alone
+        libc = ctypes.CDLL(None)
+        libc.mallopt(M_TRIM_THRESHOLD, 256 * 1024**2)
+        libc.mallopt(M_MMAP_THRESHOLD, 32 * 1024**2)
 
 
 @contextmanager
@@ -162,7 +176,8 @@ requirements and sources there, and start it again.'
 
 def _answer(client: Client, future: Future, scheduler: str) -> bytes:
     """The answer of one item; an error of the work arrives as itself."""
-    from distributed import CommClosedError, KilledWorker
+    from distributed import KilledWorker
+    from distributed.comm import CommClosedError
 
     seen = time.monotonic()
     try:

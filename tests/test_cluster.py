@@ -147,10 +147,10 @@ def test_an_import_and_what_it_leaves_out(address, tmp_path):
         told[name] = []
         options = ReadOptions(skip_bad=True, on_skip=told[name].append)
         result = finish(import_steps("table", [logs], tmp_path / name, options, **every, **where))
-        assert (result.n, result.n_done_before) == (8, 0)  # two windows each of four files
+        assert (result.n, result.n_done_before) == (9, 0)  # five files of two windows, of which one is left out
         assert list(result.skipped) == told[name] == told["here"] and len(told["here"]) == 2
         again = finish(import_steps("table", [logs], tmp_path / name, options, **every, **where))
-        assert (again.n, again.n_done_before, again.skipped) == (0, 4, result.skipped)  # these are read again
+        assert (again.n, again.n_done_before, again.skipped) == (0, 5, result.skipped[1:])  # log4 is read again
         assert contents(tmp_path / name) == contents(tmp_path / "here") and len(contents(tmp_path / "here")) > 6
     with pytest.raises(LogError, match=r"log2\.csv") as there:
         finish(import_steps("table", [logs], tmp_path / "new", scheduler=address))
@@ -209,7 +209,7 @@ def n_tasks(address):
 def test_a_few_items_are_under_way_and_none_when_nobody_listens(address):
     answers = in_order(slowly, range(100), scheduler=address)
     assert [next(answers) for _ in range(5)] == [0, 1, 2, 3, 4]
-    assert 0 < n_tasks(address) <= 2 * cluster.AHEAD + 1
+    assert 0 < n_tasks(address) <= 2 * cluster.AHEAD + 2  # the work itself, and one that is just being released
     answers.close()
     for _ in range(100):
         if not (left := n_tasks(address)):
