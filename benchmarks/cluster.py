@@ -1,8 +1,8 @@
 """What a second worker brings: `python benchmarks/cluster.py`.
 
-A demo corpus is encoded on a Dask cluster of this machine with one worker and with two, in turn, each a process of one
-thread; workers are warm, as on a cluster that stands. The latents of all runs, and of one without a cluster, are compared
-byte for byte.
+A demo corpus is encoded on Dask clusters of this machine with one worker and with two, in turn, each a process of one
+thread; workers are warm, as on a cluster that stands. The latents of all runs, and of one without a cluster, are
+compared byte for byte.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def encode(demo: str, **where) -> tuple[float, str]:
 
 def tell(scenarios: int, here: float, seconds: dict[int, list[float]]) -> None:
     one, two = (min(seconds[workers]) for workers in (1, 2))
-    print(f"encode, both views, {scenarios:,} scenarios, {os.cpu_count()} cores; the best of {len(seconds[1])} rounds\n")
+    print(f"encode, both views, {scenarios:,} scenarios, {os.cpu_count()} cores; best of {len(seconds[1])} rounds\n")
     print("| where | s | scenarios a second |\n| --- | --- | --- |")
     for name, elapsed in (("this process", here), ("one Dask worker", one), ("two Dask workers", two)):
         print(f"| {name} | {elapsed:.1f} | {scenarios / elapsed:,.0f} |")

@@ -30,10 +30,9 @@ def run(arguments, folder):
 @pytest.mark.slow
 def test_the_commands_of_the_readme(tmp_path):
     shell = [shlex.split(line) for block in blocks() for line in _joined(block) if line.startswith(".venv/bin/python")]
-    name = lambda c: "write" if c[1] != "-m" else "compare --corpus" if "--corpus" in c and c[3] == "compare" else c[3]  # noqa: E731
-    by_name = {name(c): c[1:] for c in shell}
+    by_name = {_name(command): command[1:] for command in shell}
     assert set(by_name) == {"write", "compare", "sensitivity", "benchmark", "demo", "corpus", "import", "encode",
-                            "compare --corpus", "quality", "train"}
+                            "compare --corpus", "quality", "train", "scheduler", "worker", "encode --scheduler"}
     run(by_name["write"], tmp_path)
     assert " regions:" in run(by_name["compare"], tmp_path)
     assert (tmp_path / "report.json").is_file() and (tmp_path / "rows.parquet").is_file()
@@ -48,6 +47,14 @@ def test_the_commands_of_the_readme(tmp_path):
     assert "best of 2 epochs" in run(by_name["train"], tmp_path)
     for program in blocks("python"):
         run(["-c", program], tmp_path)
+
+
+def _name(command):
+    """What tells a command from the others; `dask` has some, too (tests/test_cluster.py)."""
+    if command[1] != "-m":
+        return "write"
+    flag = {"compare": "--corpus", "encode": "--scheduler"}.get(command[3])
+    return f"{command[3]} {flag}" if flag in command else command[3]
 
 
 def drives(steps):
