@@ -1,0 +1,95 @@
+"""This project's side of every topic: the one file here that imports avshift_core, and only when it is called."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+from measure import Data
+
+METRIC = "ell"
+
+
+def nearest(X, k: int) -> np.ndarray:
+    """(n, k) nearest other rows of each row."""
+    from avshift_core.latent import neighbors
+
+    return neighbors.nearest(X, k)[1]
+
+
+def cohorts(data: Data) -> list:
+    from avshift_core.latent.cohort import make_cohort
+
+    return [
+        make_cohort(name, data.z[rows], drive_id=data.drive[rows], ell={METRIC: data.ell[rows]})
+        for name, rows in (("P", data.y == 0), ("Q", data.y == 1))
+    ]
+
+
+def verdict_alone(data: Data) -> SimpleNamespace:
+    """An analysis up to its verdict."""
+    from avshift_core.config import AnalysisConfig
+    from avshift_core.latent.space import make_space
+    from avshift_core.progress import finish
+    from avshift_core.shift.c2st import global_test_steps
+    from avshift_core.shift.drives import pool
+    from avshift_core.shift.gate import verdict
+
+    config, (P, Q) = AnalysisConfig(), cohorts(data)
+    sample, space = pool(P, Q), make_space(P, Q, config.n_cells, config.seed)
+    test = finish(global_test_steps(space, sample, config))
+    return SimpleNamespace(
+        P=P, Q=Q, config=config, sample=sample, space=space, global_test=test, verdict=verdict(test, config)
+    )
+
+
+def complete(data: Data):
+    """Every stage of an analysis, as the dashboard runs it."""
+    from avshift_core.shift.analyze import analyze
+
+    return analyze(*cohorts(data))
+
+
+def regions(data: Data) -> np.ndarray:
+    """(2n,) whether a row lies in a region; looked for whatever the verdict, as who has no verdict does."""
+    from avshift_core.shift.local import localize
+
+    stage = verdict_alone(data)
+    found = localize(stage.space, stage.sample, _h(stage), stage.config)
+    return np.concatenate([found.region_P, found.region_Q]) >= 0
+
+
+def paper_regions(data: Data) -> np.ndarray:
+    """The same with the paper's procedure for regions."""
+    from avshift_core.shift.local_paper import localize_paper
+
+    stage = verdict_alone(data)
+    found = localize_paper(stage.space, stage.sample, _h(stage), stage.config)
+    return np.concatenate([found.region_P, found.region_Q]) >= 0
+
+
+def _h(stage) -> np.ndarray:
+    return np.concatenate([stage.global_test.h_P, stage.global_test.h_Q])
+
+
+def rates(data: Data) -> dict[str, float]:
+    """Rate of Q by the estimators that need no regions."""
+    from avshift_core.shift.calibrate import make_calibrator
+
+    stage = verdict_alone(data)
+    calibrator = make_calibrator(
+        stage.P, stage.Q, stage.space, stage.sample, stage.global_test, None, None, [METRIC], stage.config
+    )
+    estimates = calibrator.calibrate(METRIC, stage.config.B).estimates()
+    return {name: estimates[name].mu for name in ("strata", "aipw", "ipw")}
+
+
+def layout(data: Data) -> np.ndarray:
+    """(2n, 2) map of both cohorts."""
+    from avshift_core.latent.project import project_steps
+    from avshift_core.progress import finish
+
+    half = len(data.X) // 2
+    test = SimpleNamespace(h_P=np.full(half, 0.5), h_Q=np.full(half, 0.5))
+    analysis = SimpleNamespace(space=SimpleNamespace(X=data.X), global_test=test)
+    return finish(project_steps(SimpleNamespace(analysis=analysis))).umap
