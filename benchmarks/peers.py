@@ -73,7 +73,8 @@ def write_pair(path: Path, rows: int, drives: int, seed: int, shift: bool = True
     np.savez(
         path, z=z, X=X, y=np.repeat([0, 1], rows), drive=np.concatenate([pair.P.drive, pair.Q.drive + pair.P.n_drives]),
         ell=np.concatenate([pair.P.ell[METRIC], pair.Q.ell[METRIC]]), w=np.concatenate([pair.truth.w, pair.truth.w_Q]),
-        shifted=np.concatenate(pair.truth.shifted), mu_Q=pair.truth.mu_Q, sample=sample, near=_exact_nearest(X, sample),
+        shifted=np.concatenate(pair.truth.shifted), mu_Q=pair.truth.mu_Q, gamma_star=pair.truth.gamma_star,
+        sample=sample, near=_exact_nearest(X, sample),
     )
     return path
 

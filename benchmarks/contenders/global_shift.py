@@ -12,12 +12,12 @@ HIDDEN = 128, 64
 MMD_ROWS = 5_000  # a side: 10,000 x 10,000 kernel values, of which the library holds several copies
 LONGER = 20  # epochs
 
-COLUMNS = {"p": "p", "advantage": "advantage", "found": "shift found"}
+COLUMNS = {"p": "p", "advantage": "advantage", "best": "best possible", "found": "shift found"}
 NULLS = {"found": "false alarms"}
 
 
 def quality(data: Data, result: dict) -> dict:
-    return result
+    return {name: {**row, "best": float(data.gamma_star)} for name, row in result.items()}
 
 
 def _outcome(p: float, advantage: float | None) -> dict:

@@ -25,7 +25,7 @@ def ours(data: Data) -> np.ndarray:
 
 
 def _compile_search(X) -> None:
-    """umap-learn and the product search approximately beyond some size only; a small pair would not compile that."""
+    """Neighbours are searched approximately beyond some size only; a small pair would not compile that."""
     from pynndescent import NNDescent
 
     NNDescent(X, n_neighbors=K, random_state=0, n_jobs=1).neighbor_graph  # noqa: B018
@@ -42,7 +42,9 @@ def umap_parallel(data: Data) -> np.ndarray:
 def _umap(data: Data, **settings) -> np.ndarray:
     from umap import UMAP
 
-    return UMAP(force_approximation_algorithm=data.tiny, **settings).fit_transform(data.X)
+    if data.tiny:
+        UMAP(force_approximation_algorithm=True, n_epochs=2, **settings).fit(data.X)
+    return UMAP(**settings).fit_transform(data.X)
 
 
 CONTENDERS = (

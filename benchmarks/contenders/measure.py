@@ -23,6 +23,7 @@ class Data:
         z: (2n, 64) latents as they come; X: the same in units of the standard deviation, float32.
         y: (2n,) 1 for Q; drive: (2n,) number of the drive; ell: (2n,) metric.
         w: (2n,) exact density ratio dQ/dP; shifted: (2n,) rows of the shifted set; mu_Q: expected metric under Q.
+        gamma_star: advantage of the best possible classifier.
         sample: rows to look at for neighbours; near: (m, 50) the exact ones of each.
         tiny: whether this is only the warm-up.
     """
@@ -35,6 +36,7 @@ class Data:
     w: np.ndarray
     shifted: np.ndarray
     mu_Q: np.ndarray
+    gamma_star: np.ndarray
     sample: np.ndarray
     near: np.ndarray
     tiny: bool = False
