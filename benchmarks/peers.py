@@ -180,18 +180,18 @@ def _false_alarms(bench: Bench, module, contender, rows: int, nulls: int, names)
 
 def growth(bench: Bench, topic: str, sizes) -> None:
     """Seconds and memory over sizes; who is too slow at one size is not asked at the next."""
-    module = importlib.import_module(TOPICS[topic])
+    module, sizes = importlib.import_module(TOPICS[topic]), sorted(sizes)
     print(f"\ngrowth of {topic}: scenarios a side, {bench.threads} threads; the slope is that of log s on log rows")
     titles = ["contender", *(f"{size:,}: s" for size in sizes), "slope", *(f"{size:,}: MB" for size in sizes), "note"]
     lines = []
     for contender in bench.contenders(module):
         runs = []
-        for size in sorted(sizes):
+        for size in sizes:
             if not runs or "seconds" in runs[-1]:
                 runs.append(bench.run(module, contender, bench.pair(size, FIRST_SEED)))
         seconds = [run["seconds"] for run in runs if "seconds" in run]
         memory = [f"{run['mb']:,.0f}" for run in runs if "mb" in run]
-        slope = np.polyfit(np.log(sorted(sizes)[: len(seconds)]), np.log(seconds), 1)[0] if len(seconds) > 1 else None
+        slope = np.polyfit(np.log(sizes[: len(seconds)]), np.log(seconds), 1)[0] if len(seconds) > 1 else None
         empty = [""] * (len(sizes) - len(seconds))
         lines.append([contender.name, *map(_number, seconds), *empty, _number(slope), *memory, *empty,
                       runs[-1].get("reason", contender.note)])
