@@ -14,7 +14,7 @@ def nearest(X, k: int) -> np.ndarray:
     """(n, k) nearest other rows of each row."""
     from avshift_core.latent import neighbors
 
-    return neighbors.nearest(X, k)[1]
+    return neighbors.knn_graph(X, k).index
 
 
 def cohorts(data: Data) -> list:
@@ -91,5 +91,5 @@ def layout(data: Data) -> np.ndarray:
 
     half = len(data.X) // 2
     test = SimpleNamespace(h_P=np.full(half, 0.5), h_Q=np.full(half, 0.5))
-    analysis = SimpleNamespace(space=SimpleNamespace(X=data.X), global_test=test)
+    analysis = SimpleNamespace(space=SimpleNamespace(X=data.X), global_test=test, local=None)
     return finish(project_steps(SimpleNamespace(analysis=analysis))).umap
