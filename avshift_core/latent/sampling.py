@@ -1,4 +1,4 @@
-"""Cohorts beyond what one machine compares in minutes: whole drives are drawn at random until they hold enough.
+"""Cohorts beyond what one machine compares in minutes: some of their drives, drawn at random, stand for all.
 
 Bounds and intervals count drives, so those of the drawn ones already say how much less is known than from all of them:
 nothing has to be added for the drawing.
@@ -34,12 +34,13 @@ class Drawn:
                 f"{self.n:,} of {self.n_all:,} scenarios. Bounds and intervals are those of the sample.")
 
 
-def draw_drives(corpus: Corpus, query: CohortQuery, name: str, most: int = MOST, seed: int = 0
-                ) -> tuple[CohortQuery, Drawn | None]:
+def draw_drives(
+    corpus: Corpus, query: CohortQuery, name: str, most: int = MOST, seed: int = 0
+) -> tuple[CohortQuery, Drawn | None]:
     """The query itself while it has at most `most` scenarios, else one for drives drawn from it.
 
-    A drive is in the sample or not by its own number, drawn from its place among the sorted ids: the same corpus and
-    seed give the same sample.
+    The number of drives is fixed beforehand, so that about `most` scenarios are expected and every drive, short or
+    long, has the same chance. The same corpus and seed give the same sample.
     """
     sizes = corpus.sums(query, by=[DRIVE])
     n_all = int(sizes["n"].sum())
@@ -50,7 +51,7 @@ def draw_drives(corpus: Corpus, query: CohortQuery, name: str, most: int = MOST,
                           "some have no drive id. Narrow the query, or import them with drive ids.")
     sizes = sizes.sort_values(DRIVE, ignore_index=True)
     order = np.random.default_rng([seed, 24]).permutation(len(sizes))
-    kept = order[: int(np.searchsorted(np.cumsum(sizes["n"].to_numpy()[order]), most, side="right"))]
+    kept = order[: len(sizes) * most // n_all]
     if len(kept) < FEWEST_DRIVES:
         raise CohortError(f"Cohort '{name}' has {n_all:,} scenarios in {len(sizes):,} drives; {most:,} scenarios would "
                           f"be {len(kept):,} drives, and fewer than {FEWEST_DRIVES} do not stand for all. Narrow the "
