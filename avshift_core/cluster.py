@@ -33,6 +33,7 @@ ALONE_S, LOOK_S = 60.0, 5.0  # without any worker in the middle of the work; bet
 AHEAD = 2  # items under way for each thread of the cluster: one in work, one at hand
 ADDRESS = re.compile(r"(tcp|tls)://(\[[0-9a-fA-F:.]+\]|[^\s/:\[\]]+):(\d{1,5})")
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
+DEAF = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)"  # to Ctrl-C, which this process answers for all
 AGAIN = "What was finished is kept; run the same command again to go on."
 CONFIG = {"distributed.admin.large-graph-warning-threshold": "4 GB"}  # the work itself, sent once
 
@@ -108,7 +109,7 @@ def _connected(scheduler: str, jobs: int | None) -> Iterator[Client]:
             if scheduler == LOCAL:
                 scheduler = closing.enter_context(LocalCluster(
                     n_workers=jobs or os.cpu_count() or 1, threads_per_worker=1, dashboard_address=None,
-                    silence_logs=logging.CRITICAL))
+                    silence_logs=logging.CRITICAL, preload=[DEAF]))
             client = Client(scheduler, timeout=ANSWER_S, set_as_default=False)
         except (OSError, RuntimeError) as error:
             raise ClusterError(f"No scheduler answers at {scheduler}: {_first_line(error)}. Start one with 'python -m "
