@@ -108,7 +108,7 @@ def _connected(scheduler: str, jobs: int | None) -> Iterator[Client]:
         try:
             if scheduler == LOCAL:
                 scheduler = closing.enter_context(LocalCluster(
-                    n_workers=jobs or os.cpu_count() or 1, threads_per_worker=1, dashboard_address=None,
+                    n_workers=jobs or os.cpu_count() or 1, threads_per_worker=1, dashboard_address="127.0.0.1:0",
                     silence_logs=logging.CRITICAL, preload=[DEAF]))
             client = Client(scheduler, timeout=ANSWER_S, set_as_default=False)
         except (OSError, RuntimeError) as error:

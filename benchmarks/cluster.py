@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import logging
 import os
 import shutil
 import sys
 import tempfile
 import time
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -48,8 +50,8 @@ def measure(demo: str, rounds: int, hashes: str) -> dict[int, list[float]]:
 
     seconds: dict[int, list[float]] = {1: [], 2: []}
     with ExitStack() as stack:
-        clusters = {workers: stack.enter_context(LocalCluster(n_workers=workers, threads_per_worker=1,
-                                                              dashboard_address=None)) for workers in (1, 2)}
+        start = partial(LocalCluster, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL)
+        clusters = {workers: stack.enter_context(start(n_workers=workers)) for workers in seconds}
         for k in range(rounds + 1):
             for workers, cluster in clusters.items():
                 elapsed, found = encode(demo, scheduler=cluster.scheduler_address)
