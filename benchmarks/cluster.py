@@ -50,7 +50,8 @@ def measure(demo: str, rounds: int, hashes: str) -> dict[int, list[float]]:
 
     seconds: dict[int, list[float]] = {1: [], 2: []}
     with ExitStack() as stack:
-        start = partial(LocalCluster, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL)
+        start = partial(LocalCluster, threads_per_worker=1, dashboard_address="127.0.0.1:0",
+                        silence_logs=logging.CRITICAL)
         clusters = {workers: stack.enter_context(start(n_workers=workers)) for workers in seconds}
         for k in range(rounds + 1):
             for workers, cluster in clusters.items():
