@@ -169,7 +169,7 @@ def test_missing_latents_are_encoded_first(tmp_path, monkeypatch):
     url = write_fleet(str(tmp_path / "c"), {"m.full": noisy, "m.context": exact}, scenarios=640, with_truth=False)
     called = []
 
-    def encode_steps(url, model, *, views, jobs):
+    def encode_steps(url, model, *, views, jobs, scheduler):
         called.append((model.id, tuple(views)))
         yield Progress("half", 0.5)
 
