@@ -25,13 +25,13 @@ class Graph:
     recall: float
 
 
-def knn_graph(X, k: int, seed: int = 0) -> Graph:
-    """Neighbours of all rows: by all distances up to EXACT_ROWS, else by nearest-neighbour descent.
+def knn_graph(X, k: int, seed: int = 0, exact_rows: int = EXACT_ROWS) -> Graph:
+    """Neighbours of all rows: by all distances up to `exact_rows`, else by nearest-neighbour descent.
 
     The descent is that of pynndescent (Dong et al. 2011), on all cores; the same seed and number of cores give the same
     graph.
     """
-    if len(X) <= EXACT_ROWS:
+    if len(X) <= exact_rows:
         distance, index = nearest(X, k)
         return Graph(index.astype(np.int32), distance.astype(np.float32), 1.0)
     from pynndescent import NNDescent

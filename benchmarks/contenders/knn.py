@@ -24,7 +24,7 @@ def _others(index) -> np.ndarray:
 
 
 def ours(data: Data) -> np.ndarray:
-    return engine.nearest(data.X, K_NEAREST)
+    return engine.nearest(data, K_NEAREST)
 
 
 def sklearn_brute(data: Data) -> np.ndarray:
