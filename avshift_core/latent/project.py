@@ -60,7 +60,7 @@ class Projection:
         h_bar: (n,) float32 mean held-out h over the `k_smooth` nearest neighbours in these components, the scenario
             itself not among them (eq:smoothed_classifier_score).
         umap_faith, pca_faith: of `umap`, and of the first two principal axes.
-        recall: share of the true neighbours that the search behind h_bar and umap has found; 1 up to 60,000 rows.
+        recall: share of the true neighbours that the search behind h_bar and umap has found; 1 up to 100,000 rows.
         landmarks: whether umap was drawn by landmarks first.
     """
 
