@@ -7,6 +7,7 @@ from functools import partial
 import streamlit as st
 
 from avshift_core import AVShiftError
+from avshift_core.latent.neighbors import SAMPLE_ROWS
 from avshift_core.latent.outline import Outline
 from avshift_core.latent.pack import Stamp
 from avshift_core.latent.project import Projection
@@ -197,14 +198,16 @@ def trust(loaded: Loaded, space: str, projection: Projection | None) -> None:
                  f"(within a sample of {count(faith.rows, 'scenario')}: trustworthiness {faith.trustworthiness:.2f}, "
                  f"continuity {faith.continuity:.2f}, of at most 1).")
     if space == "umap" and projection is not None and projection.landmarks:
-        text += (f" It was drawn by landmarks first; {100 * projection.recall:.1f} % of the true neighbours are behind "
-                 "it.")
+        text += " It was drawn by landmarks first."
+        if projection.recall < 1:
+            text += (f" The search behind it has found {100 * projection.recall:.1f} % of the true neighbours (counted "
+                     f"on {SAMPLE_ROWS} scenarios).")
     if space == "umap":
         text += " Distances between groups, their sizes and empty spaces mean nothing on UMAP: compare PCA."
     st.caption(text, help="Trustworthiness: neighbours on the map are neighbours in the space. Continuity: neighbours "
                "in the space are neighbours on the map. Both look only at neighbours within the sample; the share that "
                "is kept counts neighbours among all scenarios. UMAP is made of the first 30 principal components, with "
-               "a fixed seed: the same scenarios give the same map.")
+               "a fixed seed: the same scenarios give the same map on the same number of cores.")
 
 
 map_page(frame("Latent map"))

@@ -4,7 +4,7 @@
 
 Most of UMAP's rounds are spent on finding the large shape, for which a part of the scenarios is enough. The others
 start where their nearest landmarks lie, and a few rounds of all of them bring out the small shape. One thread draws:
-the same seed gives the same map.
+the same graph and seed give the same map.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from avshift_core.progress import Progress, within
 
 N_NEIGHBORS, MIN_DIST = 15, 0.1  # umap-learn's own defaults
 FEW_ROWS = 10_000  # umap-learn's own limit: 500 rounds below, 200 above
-WHOLE_ROWS = 40_000  # beyond it landmarks come first; measured by `python benchmarks/peers.py map`
+WHOLE_ROWS = 40_000  # beyond it landmarks come first
 LANDMARKS = 20_000
 LAST_ROUNDS, LAST_RATE = 40, 0.5  # of all scenarios, from where the landmarks have put them
 LOOK_S = 0.2  # between two looks at the progress

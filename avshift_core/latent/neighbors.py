@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-EXACT_ROWS = 100_000  # up to here all distances take no longer than compiling the search, 44 s in a new process
-TREES, CANDIDATES, ENOUGH = 8, 25, 0.02  # of the search: recall 0.997 in 0.6 of the time of its defaults (0.9995)
+EXACT_ROWS = 100_000  # the search is compiled in every new process, which takes longer than all distances of fewer
+TREES, CANDIDATES, ENOUGH = 8, 25, 0.02  # less than pynndescent's defaults; recall: `python benchmarks/peers.py knn`
 SAMPLE_ROWS = 500  # on which the recall is measured
 
 

@@ -112,7 +112,9 @@ def project_steps(
     comparison, *, n_components: int = N_COMPONENTS, n_neighbors: int = N_NEIGHBORS, min_dist: float = MIN_DIST,
     seed: int = 0,
 ) -> Generator[Progress, None, Projection]:
-    """PCA, then UMAP of the principal components, of both cohorts together; the same seed gives the same map.
+    """PCA, then UMAP of the principal components, of both cohorts together.
+
+    The same seed gives the same map, beyond 100,000 rows on the same number of cores.
 
     Args:
         comparison: its `analysis` holds the space and the held-out h.
