@@ -11,6 +11,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -44,6 +45,9 @@ class Workspace:
             except OSError as error:
                 raise WorkspaceError(f"{self.folder / name} cannot be made: {error.strerror or error}. Set {HOME} to a "
                                      "folder that can be written to.") from None
+            if not os.access(self.folder / name, os.W_OK):
+                raise WorkspaceError(f"{self.folder / name} cannot be written to. Set {HOME} to a folder that can be; "
+                                     "what is kept here stays as it is.")
 
     @cached_property
     def results(self) -> Results:
@@ -133,7 +137,8 @@ class Results:
         except ArchiveError:
             path.unlink(missing_ok=True)
             raise
-        os.utime(path)
+        with suppress(OSError):  # a disk that has become read-only can still be read
+            os.utime(path)
         return value
 
     def put(self, key: str, value: Any) -> None:

@@ -10,7 +10,7 @@ from avshift_core import AVShiftError
 from avshift_core.latent.neighbors import SAMPLE_ROWS
 from avshift_core.latent.outline import Outline
 from avshift_core.latent.pack import Stamp
-from avshift_core.latent.project import Projection
+from avshift_core.latent.project import Projection, Smoothed
 from avshift_core.plots.map_colours import colour_options
 from avshift_core.quality.clusters import N_CLUSTERS
 from avshift_core.shift.gate import GLOBAL_SHIFT, NO_SHIFT
@@ -42,19 +42,27 @@ def map_page(desk: Desk) -> None:
     parts.verdict_badges(loaded.analysis)
     st.markdown(f"### {conclusion(loaded)}")
     colour, space, pair = choices(loaded)
-    needs_umap = space == "umap" or colour == "h_bar" or state.value("sel").partition(".")[2].startswith("umap")
-    projection = result_of("map", "Drawing the map", comparison=loaded.key) if needs_umap else None
+    needs_umap = space == "umap" or state.value("sel").partition(".")[2].startswith("umap")
+    projection = projection_of(loaded) if needs_umap else None
+    smoothed = result_of("smoothed", "Smoothing the scores", comparison=loaded.key) if colour == "h_bar" else None
     partition = None
     if colour == "cluster":
         wanted = min(max(state.integer("clusters", N_CLUSTERS), 5), 60)
         partition = result_of("clusters", f"Cutting latent space into {wanted} clusters", comparison=loaded.key,
                               n_clusters=wanted, seed=loaded.analysis.config.seed)
-    if (colour == "h_bar" and projection is None) or (colour == "cluster" and partition is None):
+    if (colour == "h_bar" and smoothed is None) or (colour == "cluster" and partition is None):
         colour = "cohort"
     if space == "umap" and projection is None:
         space = "pca12"
         st.caption("Until the map is drawn, here are the first two principal axes.")
-    board(desk, loaded, projection, partition, colour, space, pair)
+    board(desk, loaded, projection, smoothed, partition, colour, space, pair)
+
+
+def projection_of(loaded: Loaded) -> Projection | None:
+    """P and Q on the map of their corpus, which is drawn once for all comparisons."""
+    if result_of("atlas", "Drawing the map of the corpus", **loaded.corpus) is None:
+        return None
+    return result_of("map", "Placing P and Q on it", **loaded.on_map)
 
 
 def conclusion(loaded: Loaded) -> str:
@@ -95,22 +103,22 @@ def _short_axes(space: str) -> str:
 
 
 @state.fragment
-def board(desk: Desk, loaded: Loaded, projection: Projection | None, partition, colour: str, space: str,
-          pair: bool) -> None:
+def board(desk: Desk, loaded: Loaded, projection: Projection | None, smoothed: Smoothed | None, partition, colour: str,
+          space: str, pair: bool) -> None:
     """Map and selection; a lasso runs this part again and nothing else."""
-    def points(name: str):
-        return None if name == "umap" and projection is None else picture_of(loaded, name, projection).xy \
-            if name in SPACES else None
+    def picture_in(name: str) -> Picture | None:
+        missing = name not in SPACES or (name == "umap" and projection is None)
+        return None if missing else picture_of(loaded, name, projection)
 
     try:
-        choice = choice_in_link(loaded, points, partition if colour == "cluster" else None)
+        choice = choice_in_link(loaded, picture_in, partition if colour == "cluster" else None)
     except AVShiftError as error:
         st.warning(escape(str(error)), icon=":material/link_off:")
         st.button("Clear the selection", on_click=state.go, kwargs={"sel": None, "kept": None})
         choice = None
     picture = picture_of(loaded, space, projection)
     metric = metric_of(loaded) if loaded.comparison.metrics else None
-    draw = partial(one_map, loaded, picture, choice, colour, metric, projection, partition)
+    draw = partial(one_map, loaded, picture, choice, colour, metric, smoothed, partition)
     if pair:
         seen, grid, rows = [], st.grid(2, min_column_width=380), halves(loaded.analysis)
         for part, title in PARTS.items():
@@ -137,14 +145,14 @@ def board(desk: Desk, loaded: Loaded, projection: Projection | None, partition, 
 
 
 def one_map(
-    loaded: Loaded, picture: Picture, choice: Choice | None, colour: str, metric: str | None, projection, partition, *,
+    loaded: Loaded, picture: Picture, choice: Choice | None, colour: str, metric: str | None, smoothed, partition, *,
     part: str = "", height: int = HEIGHT,
 ) -> Selection:
     """A map with everything that the URL says about it."""
     own = choice is not None and choice.lasso is not None and choice.lasso.space == picture.space
     stress = choice is not None and not own
     packed = packed_of(
-        loaded, picture, colour, B=state.clip_value(), metric=metric, part=part, projection=projection,
+        loaded, picture, colour, B=state.clip_value(), metric=metric, part=part, smoothed=smoothed,
         partition=partition, highlight=choice.mask if stress else None, highlighted=choice.name if stress else "")
     shapes = outlines_of(loaded, picture, partition if colour == "cluster" else None)
     name = f"map_{part}" if part else "map"
@@ -197,17 +205,29 @@ def trust(loaded: Loaded, space: str, projection: Projection | None) -> None:
         text += (f" Of a scenario's {faith.k} nearest neighbours this one keeps {100 * faith.kept:.0f} % beside it "
                  f"(within a sample of {count(faith.rows, 'scenario')}: trustworthiness {faith.trustworthiness:.2f}, "
                  f"continuity {faith.continuity:.2f}, of at most 1).")
-    if space == "umap" and projection is not None and projection.landmarks:
-        text += " It was drawn by landmarks first."
-        if projection.recall < 1:
-            text += (f" The search behind it has found {100 * projection.recall:.1f} % of the true neighbours (counted "
-                     f"on {SAMPLE_ROWS} scenarios).")
+    if space == "umap" and projection is not None:
+        text += " " + common_map(projection)
     if space == "umap":
         text += " Distances between groups, their sizes and empty spaces mean nothing on UMAP: compare PCA."
     st.caption(text, help="Trustworthiness: neighbours on the map are neighbours in the space. Continuity: neighbours "
                "in the space are neighbours on the map. Both look only at neighbours within the sample; the share that "
                "is kept counts neighbours among all scenarios. UMAP is made of the first 30 principal components, with "
-               "a fixed seed: the same scenarios give the same map on the same number of cores.")
+               "a fixed seed: the same corpus gives the same map on the same number of cores.")
+
+
+def common_map(projection: Projection) -> str:
+    """What the map was made of."""
+    whole, drawn = count(projection.n_corpus, "scenario"), f"{projection.n_drawn:,}"
+    text = f"It is the map of the whole corpus ({whole}): a scenario has the same place in every comparison."
+    if projection.n_drawn < projection.n_corpus:
+        text += (f" It was drawn from {drawn} of them; {100 * projection.placed:.0f} % of the scenarios here were not "
+                 "among these and stand between those nearest to them.")
+    if projection.landmarks:
+        text += " It was drawn by landmarks first."
+    if projection.recall < 1:
+        text += (f" The search behind it has found {100 * projection.recall:.1f} % of the true neighbours (counted on "
+                 f"{SAMPLE_ROWS} scenarios).")
+    return text
 
 
 map_page(frame("Latent map"))

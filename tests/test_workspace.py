@@ -1,13 +1,17 @@
 """The dashboard's own folder: lists that two people may change, results that stay within their size, safe names."""
 
+import ctypes
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from avshift_core.errors import AVShiftError
 from avshift_core.shift.gate import Verdict
 from avshift_core.workspace import Results, SharedList, Workspace, WorkspaceError
+
+MS_RDONLY, MS_REMOUNT = 1, 32  # of mount(2)
 
 
 def test_changes_of_several_people_are_all_kept(tmp_path):
@@ -64,6 +68,30 @@ def test_a_folder_that_cannot_be_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(WorkspaceError, match="Set AVSHIFT_HOME"):
         Workspace(tmp_path / "file" / "home")
+
+
+def test_a_folder_that_cannot_be_written_to_is_one_sentence_and_what_is_kept_can_be_read(tiny_disk):
+    workspace = Workspace(tiny_disk / "home")
+    workspace.results.put("k", Verdict("kept", True, ""))
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.mount(b"tmpfs", bytes(tiny_disk), b"tmpfs", MS_REMOUNT | MS_RDONLY, b"size=256k") == 0
+    assert workspace.results.get("k").name == "kept"
+    with pytest.raises(WorkspaceError, match=r"cannot be written to\. Set AVSHIFT_HOME"):
+        Workspace(tiny_disk / "home")
+    with pytest.raises(AVShiftError, match="cannot be written"):
+        workspace.results.put("other", Verdict("new", True, ""))
+
+
+def test_a_full_disk_loses_nothing(tiny_disk):
+    workspace = Workspace(tiny_disk / "home")
+    workspace.results.put("k", Verdict("kept", True, ""))
+    with pytest.raises(AVShiftError, match=r"No space left on device\. Free some space"):
+        workspace.results.put("large", Verdict("x" * 500_000, True, ""))
+    with pytest.raises(AVShiftError, match="Free some space"):
+        workspace.filters.update(lambda old: {**old, "long": "x" * 500_000})
+    assert workspace.results.get("k").name == "kept" and not workspace.results.has("large")
+    assert workspace.filters.read() == {} and workspace.results.count() == 1
+    assert not [path for path in workspace.folder.rglob(".*") if "lock" not in path.name]
 
 
 def test_lists_are_plain_json(tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy import integrate, stats
@@ -11,6 +11,7 @@ from avshift_core.errors import ConfigError
 from avshift_core.latent.cohort import Cohort, make_cohort
 
 METRIC = "ell"
+UNCHANGED = "unchanged"  # the same events as the first AV version would have had them, where Q was driven by a second
 SHIFTED = 0.2  # the shift of the 64-D clusters is -0.68 or at least +0.8
 
 
@@ -24,6 +25,8 @@ class Truth:
         w, w_Q: (n,) exact density ratio dQ/dP at the scenarios of P and of Q.
         cluster_P, cluster_Q: (n,) number of the shifted cluster a scenario was drawn from, -1 for the others;
             None on the line, where there are none.
+        mu_B_P, mu_B_Q: expected metric of a second AV version under P and Q, where Q was driven by one; mu_P and mu_Q
+            are those of the first.
     """
 
     mu_P: float
@@ -33,6 +36,8 @@ class Truth:
     w_Q: np.ndarray
     cluster_P: np.ndarray | None = None
     cluster_Q: np.ndarray | None = None
+    mu_B_P: float | None = None
+    mu_B_Q: float | None = None
 
     @property
     def shifted(self) -> tuple[np.ndarray, np.ndarray]:
@@ -100,6 +105,7 @@ WAVES = 24  # curved coordinates sin(f u + phase)
 BUMP = 1.5  # squared width of the event rate's bumps
 BASE_RATE = 0.05
 AMPLITUDE = {0: 0.5, 1: 0.3, 2: -0.02, 4: 0.15, 7: 0.25}  # event rate around each cluster's centre
+CHANGED = (0, 4, 7)  # clusters in which a second AV version has another event rate
 MASS_P = {0: 0.04, 1: 0.05, 2: 0.11}
 MASS_Q = {0: 0.075, 1: 0.09, 2: 0.035}  # same total: all other clusters keep their mass
 
@@ -114,6 +120,7 @@ class Manifold:
 
     Attributes:
         rate_scale, rate_lift: the event rate is rate_lift + rate_scale * (BASE_RATE + bumps).
+        amplitude: (N_CLUSTERS,) height of each cluster's bump.
     """
 
     centres: np.ndarray
@@ -124,6 +131,7 @@ class Manifold:
     rotation: np.ndarray
     rate_scale: float = 1.0
     rate_lift: float = 0.0
+    amplitude: np.ndarray = field(default_factory=lambda: np.array([AMPLITUDE.get(k, 0.0) for k in range(N_CLUSTERS)]))
 
     def ratio(self, u) -> np.ndarray:
         """w*(z) = dQ/dP, exact."""
@@ -133,7 +141,7 @@ class Manifold:
     def rate(self, u) -> np.ndarray:
         """m(z) = E[ell | z], the same on both sides (eq:conditional_invariance)."""
         bumps = np.exp(-_squared_distance(u, self.centres) / (2 * BUMP))
-        return self.rate_lift + self.rate_scale * (BASE_RATE + bumps @ self._amplitude())
+        return self.rate_lift + self.rate_scale * (BASE_RATE + bumps @ self.amplitude)
 
     def mean_rate(self, mass) -> float:
         """E[m(u)] for normal clusters, in closed form."""
@@ -141,7 +149,7 @@ class Manifold:
         overlap = (BUMP / wide) ** (INTRINSIC / 2) * np.exp(
             -_squared_distance(self.centres, self.centres) / (2 * wide)
         )
-        return float(self.rate_lift + self.rate_scale * (mass @ (BASE_RATE + overlap @ self._amplitude())))
+        return float(self.rate_lift + self.rate_scale * (mass @ (BASE_RATE + overlap @ self.amplitude)))
 
     def with_rate(self, mean: float) -> Manifold:
         """The same geometry with this mean event rate in P, and much contrast, with every rate in [0, 1].
@@ -155,19 +163,21 @@ class Manifold:
         lift = rarer - scale * mu
         return replace(self, rate_scale=scale if mean <= 0.5 else -scale, rate_lift=lift if mean <= 0.5 else 1 - lift)
 
+    def with_effect(self, effect: float) -> Manifold:
+        """The same traffic driven by another AV version: around the clusters CHANGED its bumps are 1 + effect high."""
+        change = np.where(np.isin(np.arange(N_CLUSTERS), CHANGED), 1 + effect, 1.0)
+        return replace(self, amplitude=self.amplitude * change)
+
     def _top_rate(self) -> float:
         """No rate lies above: where centre j is the nearest, centre k is at least half of their distance away."""
-        positive = np.maximum(self._amplitude(), 0)
+        positive = np.maximum(self.amplitude, 0)
         half_way = np.exp(-_squared_distance(self.centres, self.centres) / (8 * BUMP))
         return float(BASE_RATE + (half_way @ positive).max())
-
-    def _amplitude(self) -> np.ndarray:
-        return np.array([AMPLITUDE.get(k, 0.0) for k in range(N_CLUSTERS)])
 
 
 def manifold_case(
     n: int = 20_000, drives: int = 200, drive_share: float = 0.2, shift: bool = True, seed: int = 0,
-    event_rate: float | None = None,
+    event_rate: float | None = None, effect: float = 0.0,
 ) -> SyntheticPair:
     """Twelve clusters on a curved 8-D manifold in 64-D; three of them change mass between P and Q.
 
@@ -176,6 +186,8 @@ def manifold_case(
 
     Args:
         event_rate: expected metric under P, above 0 and below 1; about 0.1, and another in every geometry, without it.
+        effect: of the AV version that drove Q, as in Manifold.with_effect; P was driven by the first. The metric
+            UNCHANGED then has no effect of a version.
     """
     if not 0 <= drive_share <= 1 - BETWEEN:
         raise ConfigError(f"drive_share is {drive_share:g}; it must be from 0 to {1 - BETWEEN:g}.")
@@ -185,6 +197,10 @@ def manifold_case(
     shape = _draw_manifold(rng, shift)
     if event_rate is not None:
         shape = shape.with_rate(event_rate)
+    other = shape.with_effect(effect)
+    if effect and (effect < -1 or not 0 <= other.rate_lift + other.rate_scale * other._top_rate() <= 1):
+        raise ConfigError(f"effect is {effect:g}; with it rates would leave [0, 1]. Choose one from -1 to 0, or closer "
+                          "to 0.")
     side_P = _draw_side(shape, shape.mass_P, n, drives, drive_share, rng)
     side_Q = _draw_side(shape, shape.mass_Q, n, drives, drive_share, rng)
     w = shape.ratio(side_P[1])
@@ -193,11 +209,13 @@ def manifold_case(
     truth = Truth(
         shape.mean_rate(shape.mass_P), shape.mean_rate(shape.mass_Q), gamma_star, w, shape.ratio(side_Q[1]),
         *(np.where(np.isin(k, list(MASS_P)), k, -1) for k in (side_P[2], side_Q[2])),
+        other.mean_rate(shape.mass_P), other.mean_rate(shape.mass_Q),
     )
-    cohorts = [
-        make_cohort(name, z, drive_id=[f"{name}{d}" for d in drive], ell={METRIC: rng.random(n) < shape.rate(u)})
-        for name, (z, u, _, drive) in (("P", side_P), ("Q", side_Q))
-    ]
+    cohorts = []
+    for name, (z, u, _, drive), driven in (("P", side_P, shape), ("Q", side_Q, other)):
+        luck = rng.random(n)
+        ell = {METRIC: luck < driven.rate(u)} | ({UNCHANGED: luck < shape.rate(u)} if effect else {})
+        cohorts.append(make_cohort(name, z, drive_id=[f"{name}{d}" for d in drive], ell=ell))
     return SyntheticPair(*cohorts, truth)
 
 

@@ -33,7 +33,7 @@ class Cells:
 
     def assign(self, X) -> np.ndarray:
         """(m,) cell of each row of X, OUTSIDE beyond every ball."""
-        cell, distance = _nearest_centre(X, self.centres)
+        cell, distance = nearest_centre(X, self.centres)
         return np.where(distance <= self.radius[cell] * (1 + 1e-5), cell, OUTSIDE)
 
     def borders(self, X) -> np.ndarray:
@@ -73,7 +73,7 @@ def partition(X, y, n_cells: int, seed: int) -> Cells:
     distinct = len(np.unique(X[rows], axis=0))
     K = int(max(2, min(n_cells, 2 * fewest // MIN_CELL, distinct)))
     centres = KMeans(K, n_init=1, max_iter=20, random_state=seed).fit(X[rows]).cluster_centers_.astype(np.float32)
-    cell, distance = _nearest_centre(X, centres)
+    cell, distance = nearest_centre(X, centres)
     occupied = np.unique(cell)
     centres = centres[occupied]
     radius = np.zeros(len(occupied), dtype=np.float32)
@@ -86,7 +86,7 @@ def partition(X, y, n_cells: int, seed: int) -> Cells:
     return Cells(centres, radius, tree)
 
 
-def _nearest_centre(X, centres) -> tuple[np.ndarray, np.ndarray]:
+def nearest_centre(X, centres) -> tuple[np.ndarray, np.ndarray]:
     cell, distance = np.empty(len(X), dtype=int), np.empty(len(X), dtype=np.float32)
     norm = (centres**2).sum(axis=1)
     for start in range(0, len(X), CHUNK):

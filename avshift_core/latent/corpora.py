@@ -155,6 +155,12 @@ def choose_latents(corpus: Corpus, model: str | None = None, view: str = "full")
     return of_view[0] if len(of_view) == 1 else shipped
 
 
+def known_views(corpus: Corpus) -> tuple[str, ...]:
+    """Views that latents of an encoder show; what imported latents show nobody knows."""
+    found = {match[2] for name in corpus.models if (match := OF_ENCODER.fullmatch(name))}
+    return tuple(view for view in VIEWS if view in found)
+
+
 def metric_definitions(
     corpus: Corpus, queries: Sequence[CohortQuery], metrics: Sequence[str]
 ) -> dict[str, Definition]:

@@ -157,9 +157,9 @@ class Lasso:
         x0, x1, y0, y1 = extent
         return np.array([x0, y0]) + np.array(self.corners, dtype=float) * [(x1 - x0) / GRID, (y1 - y0) / GRID]
 
-    def mask(self, xy) -> np.ndarray:
-        """(n,) which of all scenarios of the picture lie inside."""
-        return inside(xy, self.polygon(extent_of(xy)))
+    def mask(self, xy, extent=None) -> np.ndarray:
+        """(n,) which of all scenarios of the picture lie inside; extent: of its grid, where it is not its own."""
+        return inside(xy, self.polygon(extent or extent_of(xy)))
 
 
 @dataclass(frozen=True)
@@ -173,29 +173,31 @@ class Stamp:
 
 def pack(
     xy, colour: Categories | Scale, *, space: str, axes: tuple[str, str], words: Sequence[Words] = (), rows=None,
-    highlight=None,
+    highlight=None, extent=None,
 ) -> PackedMap:
     """Some or all scenarios of a picture.
 
     Args:
-        xy: (N, 2) all scenarios of the picture, which give the grid.
+        xy: (N, 2) all scenarios of the picture.
+        extent: x0, x1, y0, y1 of a grid that several pictures share, all of which is shown; without it that of xy.
         colour: of all; words: shown when the pointer is on a scenario.
         rows: (n,) the scenarios to send, all without it.
         highlight: (N,) bool, scenarios to stress; all others are drawn faintly.
     """
     N = len(xy)
     rows = np.arange(N) if rows is None else np.asarray(rows)
-    extent = extent_of(xy)
+    shared, extent = extent is not None, extent or extent_of(xy)
     origin, step = np.array([extent[0], extent[2]]), np.array([extent[1] - extent[0], extent[3] - extent[2]]) / GRID
     place = np.rint((xy[rows] - origin) / step).clip(0, GRID).astype("<u2")
     blocks = [(f"word{i}", word.code[rows]) for i, word in enumerate(words)]
     if highlight is not None:
         blocks.append(("highlight", np.asarray(highlight)[rows]))
-    low, high = place.min(axis=0, initial=GRID).tolist(), place.max(axis=0, initial=0).tolist()
+    whole = shared or not len(rows)
+    bounds = [0, 0, GRID, GRID] if whole else [*place.min(axis=0).tolist(), *place.max(axis=0).tolist()]
     head = {
         "n": len(rows), "total": N, "space": space, "axes": axes, "colour": colour.head(),
         "words": [{"title": word.title, "names": word.names} for word in words],
-        "blocks": [name for name, _ in blocks], "bounds": [*low, *high] if len(rows) else [0, 0, GRID, GRID],
+        "blocks": [name for name, _ in blocks], "bounds": bounds,
     }
     parts = [place[:, 0], place[:, 1], *(np.asarray(b).astype(np.uint8) for b in (colour.code[rows],
                                                                                   *(b for _, b in blocks)))]

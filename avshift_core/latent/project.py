@@ -1,7 +1,7 @@
-"""Pictures of latent space: principal axes at once, UMAP as a long job, and how far each can be trusted.
+"""Two cohorts on the map of their corpus, how far it can be trusted, and scores smoothed over neighbours.
 
-    axes = pca_axes(analysis.space.X)                       # in a moment
-    projection = finish(project_steps(comparison))          # umap, pca, h_bar, and how much of the neighbours is kept
+    projection = finish(project_steps(comparison, atlas))   # places, and how much of the neighbours they keep
+    smoothed = finish(smooth_steps(comparison))             # h_bar
 """
 
 from __future__ import annotations
@@ -11,23 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from avshift_core.latent.layout import MIN_DIST, N_NEIGHBORS, WHOLE_ROWS, layout_steps
+from avshift_core.latent.atlas import N_COMPONENTS, Atlas
+from avshift_core.latent.layout import N_NEIGHBORS
 from avshift_core.latent.neighbors import knn_graph, nearest_of
-from avshift_core.progress import Progress, within
+from avshift_core.latent.principal import pca_axes
+from avshift_core.progress import Progress
 
-N_COMPONENTS = 30  # the paper's: PCA to 30 dimensions, then UMAP
-SHOWN = 4  # principal axes that a map can show
-K_SMOOTH = 30  # neighbours behind h_bar: twice umap's, from the same graph; halves the noise of single scores again
+SCENARIO = "scenario_id"
+K_SMOOTH = 30  # neighbours behind h_bar: the noise of single scores, over sqrt(30)
 SAMPLE_ROWS = 2_000  # on which the picture is compared with the space
-CHUNK = 200_000  # rows of one block of the covariance
-
-
-@dataclass(frozen=True, eq=False)
-class Axes:
-    """Principal components: scores (n, c) float32, and explained (c,), the share of the variance along each."""
-
-    scores: np.ndarray
-    explained: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -51,104 +43,80 @@ class Faith:
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """A map of both cohorts, P's rows first.
+    """Both cohorts on the map of the corpus, P's rows first.
 
     Attributes:
-        umap: (n, 2) float32, of the first `n_components` principal components.
-        pca: (n, 4) float32 scores on the first principal axes, zeros beyond the dimension of the space.
-        explained: (4,) share of the variance along each; explained_all: along all that UMAP was given.
-        h_bar: (n,) float32 mean held-out h over the `k_smooth` nearest neighbours in these components, the scenario
-            itself not among them (eq:smoothed_classifier_score).
-        umap_faith, pca_faith: of `umap`, and of the first two principal axes.
-        recall: share of the true neighbours that the search behind h_bar and umap has found; 1 up to 100,000 rows.
-        landmarks: whether umap was drawn by landmarks first.
+        umap: (n, 2) float32; extent: x0, x1, y0, y1 of the corpus' map, the same in every comparison.
+        umap_faith, pca_faith: of `umap`, and of the first two principal axes of both cohorts.
+        n_corpus, n_drawn: scenarios of the corpus, and those that the map was drawn from.
+        placed: share of these scenarios that were not drawn, but placed between their nearest.
+        recall, landmarks: as in Atlas.
     """
 
     umap: np.ndarray
-    pca: np.ndarray
-    explained: np.ndarray
-    explained_all: float
-    h_bar: np.ndarray
+    extent: tuple[float, float, float, float]
     umap_faith: Faith
     pca_faith: Faith
-    n_components: int
-    n_neighbors: int
-    k_smooth: int
-    seed: int
+    n_corpus: int
+    n_drawn: int
+    placed: float
     recall: float
     landmarks: bool
 
 
-def pca_axes(X, n_components: int = SHOWN) -> Axes:
-    """Scores on the first principal axes, from the (d, d) covariance: quick for any number of rows.
+@dataclass(frozen=True, eq=False)
+class Smoothed:
+    """Scores over neighbourhoods, P's rows first.
 
-    An axis points to where its largest loading is positive, so that the picture is never mirrored by chance. Axes
-    beyond the dimension of X are 0.
-
-    >>> axes = pca_axes(np.array([[0.0, 0.0], [3.0, 4.0], [-3.0, -4.0]]), 2)
-    >>> axes.scores[:, 0].tolist(), axes.explained.round(6).tolist()
-    ([0.0, 5.0, -5.0], [1.0, 0.0])
+    Attributes:
+        h_bar: (n,) float32 mean held-out h over the k nearest scenarios of both cohorts in their first principal
+            components, the scenario itself not among them (eq:smoothed_classifier_score).
+        recall: share of the true neighbours that the search has found; 1 up to 100,000 scenarios.
     """
-    n, d = X.shape
-    blocks = [slice(start, start + CHUNK) for start in range(0, n, CHUNK)]
-    mean = sum(X[rows].sum(axis=0, dtype=np.float64) for rows in blocks) / n
-    covariance = sum(_square(X[rows] - mean) for rows in blocks) / n
-    value, vector = np.linalg.eigh(covariance)
-    value, vector = value[::-1].clip(0), vector[:, ::-1]
-    vector = vector * np.sign(vector[np.abs(vector).argmax(axis=0), np.arange(d)])
-    c = min(n_components, d)
-    scores, explained = np.zeros((n, n_components), dtype=np.float32), np.zeros(n_components)
-    for rows in blocks:
-        scores[rows, :c] = (X[rows] - mean) @ vector[:, :c]
-    explained[:c] = value[:c] / max(value.sum(), 1e-300)
-    return _frozen(Axes(scores, explained))
+
+    h_bar: np.ndarray
+    k: int
+    recall: float
 
 
-def _square(x) -> np.ndarray:
-    return x.T @ x
+def project_steps(comparison, atlas: Atlas, seed: int = 0) -> Generator[Progress, None, Projection]:
+    """Both cohorts of a comparison where the map of their corpus has them.
+
+    Args:
+        comparison: its `analysis` holds the cohorts and their space.
+    """
+    analysis = comparison.analysis
+    X, cohorts = analysis.space.X, (analysis.P, analysis.Q)
+    yield Progress(f"Placing {len(X):,} scenarios", 0.05)
+    umap = np.concatenate([atlas.places(c.obs[SCENARIO], c.z) for c in cohorts])
+    umap.setflags(write=False)
+    drawn = np.concatenate([atlas.drawn(c.obs[SCENARIO]) for c in cohorts])
+    yield Progress("How much of the neighbours does the map keep?", 0.5)
+    rows = np.sort(np.random.default_rng([seed, 21]).permutation(len(X))[:SAMPLE_ROWS])
+    near = nearest_of(X, rows, min(N_NEIGHBORS, len(X) - 1))[0]
+    faiths = [measure_faith(X, xy, rows, near) for xy in (umap, pca_axes(X, 2).scores)]
+    yield Progress("Done", 1.0)
+    return Projection(umap, atlas.extent, *faiths, atlas.n, len(atlas.xy), float(1 - drawn.mean()), atlas.recall,
+                      atlas.landmarks)
 
 
-def project_steps(
-    comparison, *, n_components: int = N_COMPONENTS, n_neighbors: int = N_NEIGHBORS, min_dist: float = MIN_DIST,
-    seed: int = 0,
-) -> Generator[Progress, None, Projection]:
-    """PCA, then UMAP of the principal components, of both cohorts together.
-
-    The same seed gives the same map, beyond 100,000 rows on the same number of cores.
+def smooth_steps(comparison, seed: int = 0) -> Generator[Progress, None, Smoothed]:
+    """Mean held-out score of every scenario's neighbours.
 
     Args:
         comparison: its `analysis` holds the space and the held-out h.
     """
-    analysis = comparison.analysis
-    X, test = analysis.space.X, analysis.global_test
+    X, test = comparison.analysis.space.X, comparison.analysis.global_test
     n, d = X.shape
-    yield Progress(f"Principal axes of {n:,} scenarios", 0.01)
-    axes = pca_axes(X, max(SHOWN, min(n_components, d)))
-    x, pca = axes.scores[:, : min(n_components, d)], axes.scores[:, :SHOWN]
-    yield Progress("Nearest neighbours of every scenario", 0.04)
-    k_smooth, k_map = min(K_SMOOTH, n - 1), min(n_neighbors, n - 1)
-    graph = knn_graph(x, max(k_smooth, k_map - 1), seed)
-    h_bar = np.concatenate([test.h_P, test.h_Q])[graph.index[:, :k_smooth]].mean(axis=1).astype(np.float32)
-    drawing = layout_steps(x, graph, pca[:, :2], _stratum(analysis), n_neighbors=n_neighbors, min_dist=min_dist,
-                           seed=seed)
-    umap = yield from within(drawing, 0.3, 0.94)
-    yield Progress("How much of the neighbours does the map keep?", 0.94)
-    rows = np.sort(np.random.default_rng([seed, 21]).permutation(n)[:SAMPLE_ROWS])
-    near = nearest_of(X, rows, k_map)[0]
-    faiths = [measure_faith(X, xy, rows, near) for xy in (umap, pca[:, :2])]
+    yield Progress(f"Principal axes of {n:,} scenarios", 0.02)
+    x = pca_axes(X, min(N_COMPONENTS, d)).scores
+    yield Progress("Nearest neighbours of every scenario", 0.1)
+    k = min(K_SMOOTH, n - 1)
+    graph = knn_graph(x, k, seed)
+    h_bar = np.concatenate([test.h_P, test.h_Q])[graph.index].mean(axis=1).astype(np.float32)
+    h_bar.setflags(write=False)
     yield Progress("Done", 1.0)
-    return _frozen(Projection(
-        umap, pca, axes.explained[:SHOWN], float(axes.explained[: x.shape[1]].sum()), h_bar, *faiths, x.shape[1],
-        n_neighbors, k_smooth, seed, graph.recall, n > WHOLE_ROWS,
-    ))
-
-
-def _stratum(analysis) -> np.ndarray:
-    """(n,) a label for each cohort and region, so that landmarks stand for all of them."""
-    n_P, n_Q = len(analysis.global_test.h_P), len(analysis.global_test.h_Q)
-    if analysis.local is None:
-        return np.repeat([0, 1], [n_P, n_Q])
-    return np.concatenate([2 * analysis.local.region_P, 2 * analysis.local.region_Q + 1])
+    return Smoothed(h_bar, k, graph.recall)
 
 
 def measure_faith(X, xy, rows, near=None) -> Faith:
@@ -164,10 +132,3 @@ def measure_faith(X, xy, rows, near=None) -> Faith:
         float(trustworthiness(X[rows], xy[rows], n_neighbors=k_in)),
         float(trustworthiness(xy[rows], X[rows], n_neighbors=k_in)), kept, k, len(rows),
     )
-
-
-def _frozen(result):
-    for value in vars(result).values():
-        if isinstance(value, np.ndarray):
-            value.setflags(write=False)
-    return result

@@ -33,6 +33,12 @@ class Space:
         z = np.asarray(z, dtype=np.float64)
         return ((z - self.mean) / self.scale)[:, self.kept].astype(np.float32)
 
+    def raw(self, x) -> np.ndarray:
+        """(d,) of this space -> (d0,) raw latent; a dimension that was left out for being constant has its mean."""
+        z = self.mean.copy()
+        z[self.kept] += np.asarray(x, dtype=np.float64) * self.scale[self.kept]
+        return z
+
 
 def make_space(P, Q, n_cells: int, seed: int) -> Space:
     """Standardise with equal say of both cohorts, and cut the space into cells without looking at the labels."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from avshift_core.comparison import Comparison
 from avshift_core.latent.pack import MISSING, MOST_WEIGHT, TOP_LEVEL, Categories, Scale, Words
-from avshift_core.latent.project import Projection
+from avshift_core.latent.project import Smoothed
 from avshift_core.plots import theme
 from avshift_core.quality.cluster_report import Partition
 from avshift_core.scenario.schema import CATEGORIES
@@ -53,13 +53,13 @@ def colour_options(comparison: Comparison, attributes: Attributes) -> dict[str, 
 
 def colouring(
     key: str, comparison: Comparison, attributes: Attributes, *, B: float, metric: str | None,
-    projection: Projection | None = None, partition: Partition | None = None,
+    smoothed: Smoothed | None = None, partition: Partition | None = None,
 ) -> Categories | Scale:
     """The colours of all pooled rows.
 
     Args:
         key: of colour_options. B, metric: for "weight" and "event".
-        projection: for "h_bar"; partition: for "cluster".
+        smoothed: for "h_bar"; partition: for "cluster".
     """
     analysis = comparison.analysis
     if key in ("category", "av_version") or key.startswith("a."):
@@ -67,9 +67,9 @@ def colouring(
     if key == "cluster":
         return _groups(partition)
     if key in ("h", "h_bar"):
-        h = projection.h_bar if key == "h_bar" else np.concatenate(
+        h = smoothed.h_bar if key == "h_bar" else np.concatenate(
             [analysis.global_test.h_P, analysis.global_test.h_Q])
-        note = SCORE_NOTE if key == "h" else f"Mean score of the {projection.k_smooth} nearest neighbours. {SCORE_NOTE}"
+        note = SCORE_NOTE if key == "h" else f"Mean score of the {smoothed.k} nearest neighbours. {SCORE_NOTE}"
         return around(COMMON[key], h, 0.5, note=note)
     if key == "region":
         return _regions(analysis)

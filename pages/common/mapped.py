@@ -8,7 +8,8 @@ import streamlit as st
 
 from avshift_core.latent.outline import Density, Outline, density_difference, outlines
 from avshift_core.latent.pack import PackedMap, pack
-from avshift_core.latent.project import Axes, Projection, pca_axes
+from avshift_core.latent.principal import Principal, pca_axes
+from avshift_core.latent.project import Projection, Smoothed
 from avshift_core.plots.map_colours import colouring, words_of
 from avshift_core.quality.cluster_report import Partition
 from avshift_core.shift.selected import halves, region_code
@@ -20,21 +21,22 @@ SPACES = {"umap": "UMAP", "pca12": "Principal axes 1 and 2", "pca34": "Principal
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """One pair of axes: xy (n, 2), and what they are called."""
+    """One pair of axes: xy (n, 2), what they are called, and their extent where other comparisons share it."""
 
     space: str
     xy: object
     names: tuple[str, str]
+    extent: tuple[float, float, float, float] | None = None
 
 
-def axes_of(loaded: Loaded) -> Axes:
+def axes_of(loaded: Loaded) -> Principal:
     return _axes(loaded.key, loaded)
 
 
 def picture_of(loaded: Loaded, space: str, projection: Projection | None) -> Picture:
     """The points of one pair of axes; principal axes need no projection."""
     if space == "umap":
-        return Picture(space, projection.umap, ("UMAP 1", "UMAP 2"))
+        return Picture(space, projection.umap, ("UMAP 1", "UMAP 2"), projection.extent)
     axes, first = axes_of(loaded), 0 if space == "pca12" else 2
     names = tuple(f"PC {first + i + 1} ({100 * axes.explained[first + i]:.0f} % of the variance)" for i in (0, 1))
     return Picture(space, axes.scores[:, first : first + 2], names)
@@ -42,7 +44,7 @@ def picture_of(loaded: Loaded, space: str, projection: Projection | None) -> Pic
 
 def packed_of(
     loaded: Loaded, picture: Picture, colour: str, *, B: float, metric: str | None, part: str = "",
-    projection: Projection | None = None, partition: Partition | None = None, highlight=None, highlighted: str = "",
+    smoothed: Smoothed | None = None, partition: Partition | None = None, highlight=None, highlighted: str = "",
 ) -> PackedMap:
     """Points ready to be sent.
 
@@ -52,7 +54,7 @@ def packed_of(
     """
     clusters = partition.n_clusters if partition is not None else 0
     return _packed(loaded.key, picture.space, colour, B if colour == "weight" else 0.0,
-                   metric if colour == "event" else "", part, clusters, highlighted, loaded, picture, projection,
+                   metric if colour == "event" else "", part, clusters, highlighted, loaded, picture, smoothed,
                    partition, highlight)
 
 
@@ -67,19 +69,20 @@ def outlines_of(loaded: Loaded, picture: Picture, partition: Partition | None = 
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _axes(key: str, _loaded: Loaded) -> Axes:
+def _axes(key: str, _loaded: Loaded) -> Principal:
     return pca_axes(_loaded.analysis.space.X)
 
 
 @st.cache_resource(max_entries=24, show_spinner=False)
-def _packed(key, space, colour, B, metric, part, clusters, highlighted, _loaded, _picture, _projection, _partition,
+def _packed(key, space, colour, B, metric, part, clusters, highlighted, _loaded, _picture, _smoothed, _partition,
             _highlight) -> PackedMap:
     attributes = attributes_of(_loaded)
-    colours = colouring(colour, _loaded.comparison, attributes, B=B, metric=metric, projection=_projection,
+    colours = colouring(colour, _loaded.comparison, attributes, B=B, metric=metric, smoothed=_smoothed,
                         partition=_partition)
     words = words_of(_loaded.comparison, attributes, _partition)
     rows = halves(_loaded.analysis)[part] if part else None
-    return pack(_picture.xy, colours, space=space, axes=_picture.names, words=words, rows=rows, highlight=_highlight)
+    return pack(_picture.xy, colours, space=space, axes=_picture.names, words=words, rows=rows, highlight=_highlight,
+                extent=_picture.extent)
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)

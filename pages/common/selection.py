@@ -73,18 +73,21 @@ def write_lasso(loaded: Loaded, line: Lasso | None) -> None:
 
 
 def choice_in_link(
-    loaded: Loaded, xy_of: Callable[[str], object | None], partition: Partition | None = None
+    loaded: Loaded, picture_in: Callable[[str], Picture | None], partition: Partition | None = None
 ) -> Choice | None:
     """A drawn line, a kept selection, a cluster or a region, in this order.
 
     Args:
-        xy_of: points of a picture by its name, None while there are none.
+        picture_in: a picture by its name, None while there is none.
         partition: where the map shows clusters.
     """
     line = lasso_in_link(loaded)
     if line is not None:
-        xy = xy_of(line.space)
-        return None if xy is None else Choice(f"lasso {line.text}", "Drawn on the map", line.mask(xy), "sel", line)
+        picture = picture_in(line.space)
+        if picture is None:
+            return None
+        inside = line.mask(picture.xy, picture.extent)
+        return Choice(f"lasso {line.text}", "Drawn on the map", inside, "sel", line)
     kept = state.value("kept")
     if kept:
         entry = workspace().selections.read().get(kept)

@@ -7,15 +7,17 @@ from collections.abc import Sequence
 import streamlit as st
 
 from avshift_core.errors import AVShiftError
+from avshift_core.latent.inverted import K_RECALL
 from avshift_core.latent.retrieve import ALL, Anchor, Neighbours, neighbours
 from avshift_core.plots.scenes import scene_rows
-from avshift_core.shift.standing import neighbour_table
+from avshift_core.shift.standing import found_table, neighbour_table
 from avshift_core.words import readable
 from pages.common import state
-from pages.common.cached import Loaded, scenarios, usual_distances
+from pages.common.cached import Loaded, scenarios, told_of, usual_distances
 from pages.common.exports import chart, downloads
 from pages.common.frame import Desk, errors_as_sentences, metric_of
-from pages.common.text import escape
+from pages.common.jobs import result_of
+from pages.common.text import count, escape
 
 NUMBERS = (5, 10, 20, 50)
 PICTURES = 6
@@ -38,10 +40,17 @@ def similar(desk: Desk, loaded: Loaded, anchor: Anchor, beside: str) -> None:
         with st.container(horizontal=True, vertical_alignment="bottom"):
             k = state.segmented("k", "How many", NUMBERS, 10)
             other = {"P": "Q", "Q": "P"}.get(anchor.cohort)
-            only = other is not None and state.toggle("other", "Only from the other cohort", width="content")
+            anywhere_else = state.value("whole") == "1"
+            only = other is not None and state.toggle("other", "Only from the other cohort", width="content",
+                                                      disabled=anywhere_else)
             drives = a.P.has_drives and state.toggle(
                 "drives", "Not from its own drive", width="content",
                 help="Scenarios of one drive are alike for their time and place alone.")
+            whole = state.toggle("whole", "In the whole corpus", width="content",
+                                 help="Look among all scenarios of the corpus, also those of neither P nor Q.")
+        if whole:
+            anywhere(desk, loaded, anchor, k, drives, beside)
+            return
         with st.container(horizontal=True, vertical_alignment="center"):
             for name in ("P", "Q"):
                 quick(loaded, anchor, name, drives, usual)
@@ -49,7 +58,8 @@ def similar(desk: Desk, loaded: Loaded, anchor: Anchor, beside: str) -> None:
         metric = metric_of(loaded) if loaded.comparison.metrics else ""
         table = neighbour_table(a, found, metric)
         st.markdown(near_words(found))
-        pick(loaded, found, table, metric, beside)
+        key = f"near_{found.anchor.scenario_id}_{found.k}_{found.among}_{found.other_drives}"
+        pick_row(loaded, key, found.scenario_id, table, metric, beside)
         near_pictures(desk, loaded, found)
         downloads({"neighbours": table}, loaded)
 
@@ -61,6 +71,30 @@ def quick(loaded: Loaded, anchor: Anchor, name: str, drives: bool, usual) -> Non
     st.button(f"Nearest of {name}: {one.distance[0]:.2f}{far}", icon=":material/compare:", key=f"nearest_{name}",
               on_click=state.go, kwargs={"beside": str(one.scenario_id[0])}, disabled=not one.scenario_id[0],
               help=f"Play the scenario of {name} that is nearest to the anchor beside it. The number is its distance.")
+
+
+def anywhere(desk: Desk, loaded: Loaded, anchor: Anchor, k: int, drives: bool, beside: str) -> None:
+    """The nearest scenarios of the whole corpus, by its index."""
+    index = result_of("index", "Preparing the search in the corpus", **loaded.corpus)
+    if index is None:
+        return
+    z = loaded.analysis.space.raw(anchor.x)
+    found = index.search(z, k, scenario_id=anchor.scenario_id, drive_id=anchor.drive_id if drives else "")
+    if not len(found.scenario_id):
+        st.caption("There is no other scenario like it in the corpus.")
+        return
+    table = told_of(desk.corpus.url, desk.corpus.fingerprint, tuple(found.scenario_id.tolist()))
+    table = found_table(loaded.analysis, found, table)
+    st.markdown(f"Among **{count(len(index.X), 'scenario')}** of the corpus. Pick a row to play it beside the anchor.")
+    st.caption(f"The search has looked at {100 * found.looked_at:.0f} % of them. Of the {K_RECALL} nearest it finds "
+               f"{100 * index.recall:.1f} % (counted on {index.anchors} scenarios, those of the same drive "
+               "included). Distances are in standard deviations of the corpus.")
+    pick_row(loaded, f"anywhere_{anchor.scenario_id}_{k}_{drives}", found.scenario_id, table, "", beside)
+    titles = [f"{rank} · {distance:.2f}" for rank, distance in enumerate(found.distance[:PICTURES], 1)]
+    ids = found.scenario_id[:PICTURES].tolist()
+    pictures(desk, loaded, [ids], [titles], "anywhere_scenes",
+             f"The {len(ids)} nearest scenarios of the corpus seen from above: " + "; ".join(titles))
+    downloads({"neighbours_in_corpus": table}, loaded)
 
 
 def near_words(found: Neighbours) -> str:
@@ -77,13 +111,11 @@ def near_words(found: Neighbours) -> str:
             "beside the anchor.")
 
 
-def pick(loaded: Loaded, found: Neighbours, table, metric: str, beside: str) -> None:
+def pick_row(loaded: Loaded, key: str, scenario_id: Sequence[str], table, metric: str, beside: str) -> None:
     """The table; a picked row is played beside the anchor."""
-    key = f"near_{found.anchor.scenario_id}_{found.k}_{found.among}_{found.other_drives}"
-
     def picked() -> None:
         rows = st.session_state[key].selection.rows
-        state.go(beside=str(found.scenario_id[rows[0]]) if rows else None)
+        state.go(beside=str(scenario_id[rows[0]]) if rows else None)
 
     table = table.assign(beside=["▶" if i == beside else "" for i in table["scenario_id"]])
     for name in ("category", "area"):
@@ -95,7 +127,7 @@ def pick(loaded: Loaded, found: Neighbours, table, metric: str, beside: str) -> 
     number, text = st.column_config.NumberColumn, st.column_config.TextColumn
     st.dataframe(
         table, key=key, on_select=picked, selection_mode="single-row", hide_index=True, width="stretch",
-        height="auto" if found.k <= 10 else 390, alt="Nearest scenarios with their distances",
+        height="auto" if len(table) <= 10 else 390, alt="Nearest scenarios with their distances",
         column_order=[name for name in COLUMNS if name in table],
         column_config={
             "beside": text("", width=30), "rank": number("#", width=40), "cohort": text("Cohort", width=70),

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from avshift_core.errors import ConfigError
-from avshift_core.latent.benchmark import METRIC, line_case, manifold_case
+from avshift_core.latent.benchmark import METRIC, UNCHANGED, line_case, manifold_case
 from avshift_core.shift.drives import intraclass_correlation
 
 
@@ -54,3 +54,17 @@ def test_no_shift_means_equal_masses():
 def test_unknown_case():
     with pytest.raises(ConfigError, match="choose one of none, localized, global"):
         line_case("wild")
+
+
+def test_a_second_version_has_its_own_rates_and_leaves_all_else():
+    plain, driven = (manifold_case(40_000, 2000, drive_share=0.0, seed=4, effect=effect) for effect in (0.0, -0.6))
+    np.testing.assert_array_equal(plain.Q.z, driven.Q.z)
+    np.testing.assert_array_equal(plain.P.ell[METRIC], driven.P.ell[METRIC])
+    np.testing.assert_array_equal(plain.Q.ell[METRIC], driven.Q.ell[UNCHANGED])
+    truth, se = driven.truth, np.sqrt(0.15 * 0.85 / 40_000)
+    assert (truth.mu_P, truth.mu_Q) == (plain.truth.mu_P, plain.truth.mu_Q)
+    assert truth.mu_B_Q < truth.mu_Q - 0.01  # the bumps around three clusters are 60 % lower
+    assert driven.Q.ell[METRIC].mean() == pytest.approx(truth.mu_B_Q, abs=4 * se)
+    assert truth.mu_B_P == pytest.approx((driven.Q.ell[METRIC] / truth.w_Q).mean(), abs=6 * se)
+    with pytest.raises(ConfigError, match="rates would leave"):
+        manifold_case(300, 20, effect=-1.5)

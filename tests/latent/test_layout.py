@@ -7,7 +7,7 @@ from sklearn.manifold import trustworthiness
 from avshift_core.latent import layout
 from avshift_core.latent.layout import choose_landmarks, layout_steps, place
 from avshift_core.latent.neighbors import Graph, knn_graph
-from avshift_core.latent.project import pca_axes
+from avshift_core.latent.principal import pca_axes
 from avshift_core.progress import finish
 
 

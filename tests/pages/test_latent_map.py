@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from avshift_core.latent.pack import GRID, Lasso
-from avshift_core.latent.project import pca_axes
+from avshift_core.latent.principal import pca_axes
 from avshift_core.shift.selected import region_code, row_of_scenario
 from tests.pages.browsing import PATIENCE
 from tests.pages.conftest import CASES, case_link, fleet_link, run_through, words

@@ -8,7 +8,10 @@ import pytest
 from playwright.sync_api import expect
 
 from avshift_core.comparison import LABELS
+from avshift_core.latent.corpora import choose_latents
+from avshift_core.latent.inverted import index_steps
 from avshift_core.latent.retrieve import find_anchor, neighbours
+from avshift_core.progress import finish
 from avshift_core.scenario.measure.metrics import METRICS
 from avshift_core.scenario.store.corpus import open_corpus
 from avshift_core.shift.standing import region_rows, scenario_ids, standing
@@ -126,6 +129,24 @@ def test_neighbours_are_those_of_the_engine(open_page, home, some_id, link, amon
     table = page.dataframe[0].value
     assert table["scenario_id"].tolist() == found.scenario_id.tolist()
     assert np.allclose(table["distance"], found.distance) and table["cohort"].tolist() == found.cohort.tolist()
+
+
+def test_the_whole_corpus_can_be_searched(open_page, home, fleet, some_id):
+    page = open_page(PAGE, fleet_link(scenario=some_id, whole=1, drives=1))
+    latents, drive = choose_latents(fleet, view="context"), fleet.table(ids=[some_id])["drive_id"].iloc[0]
+    index = finish(index_steps(fleet.url, fleet.fingerprint, latents))
+    _, z = fleet.table(latents=latents, ids=[some_id])
+    found = index.search(z[0], 10, scenario_id=some_id, drive_id=drive)
+    near = page.dataframe[0].value
+    assert near["scenario_id"].tolist() == found.scenario_id.tolist()
+    assert np.allclose(near["distance"], found.distance, atol=1e-3)
+    assert set(near["cohort"]) <= {"P", "Q", "neither"} and "neither" in set(near["cohort"])
+    told = fleet.table(columns=["scenario_id", "drive_id", "period"], ids=found.scenario_id.tolist())
+    assert drive not in set(told["drive_id"])
+    assert dict(zip(near["scenario_id"], near["period"], strict=True)) == dict(
+        zip(told["scenario_id"], told["period"], strict=True))
+    assert f"Among **{fleet.n:,} scenarios** of the corpus" in words(page)
+    assert "Of the 10 nearest it finds" in words(page)
 
 
 def test_the_nearest_of_q_is_played_beside_and_can_become_the_anchor(open_page, home, some_id):

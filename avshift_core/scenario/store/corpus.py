@@ -44,10 +44,11 @@ SHOWN = 12  # values that a message lists
 _verified: set[tuple] = set()  # (path, state, SHA-256) of the files that this process has hashed
 
 
-def open_corpus(url, *, verify: bool = False) -> Corpus:
+def open_corpus(url, *, verify: bool = False, fingerprint: str = "") -> Corpus:
     """Open a corpus for reading: the manifest is read, and every file must be there in its full size.
 
-    Hashes are checked for the files that are read, once a process; with `verify` for all of them now.
+    Hashes are checked for the files that are read, once a process; with `verify` for all of them now. With a
+    `fingerprint` another revision than that one is refused, because the data has changed.
     """
     location = locate(url)
     location.check_folder()
@@ -57,6 +58,8 @@ def open_corpus(url, *, verify: bool = False) -> Corpus:
             raise CorpusError(f"{location.url} does not exist. Give the folder of a corpus, or make one by an import.")
         raise CorpusError(f"{location.url} is not a corpus: it has no {NAME}. Give one that an import has written.")
     manifest = from_bytes(data, location.url)
+    if fingerprint and manifest.fingerprint != fingerprint:
+        raise CorpusError(f"{location.url} has changed since this was asked for. Open it again.")
     files = manifest.files
     sizes = location.sizes(files)
     for path, file in files.items():

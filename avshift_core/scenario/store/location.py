@@ -135,26 +135,33 @@ class Location:
                     for folder, _, files in os.walk(root) for file in files}
 
     def state(self, name: str) -> tuple:
-        """Changes when the file does, as far as the file system tells."""
+        """Changes when the file does, as far as the file system tells; FileNotFoundError when it is gone."""
         if self.local:
             stat = os.stat(self.path(name))
             return stat.st_size, stat.st_mtime_ns, stat.st_ino
-        info = self.fs.info(self.path(name))
+        with self._errors(f"be read ({name})", FileNotFoundError):
+            info = self.fs.info(self.path(name))
         return tuple(str(info.get(key)) for key in ("size", "ETag", "mtime", "LastModified", "created"))
 
     @contextmanager
-    def _errors(self, action: str) -> Iterator[None]:
+    def _errors(self, action: str, *expected: type[Exception]) -> Iterator[None]:
+        """What goes wrong as one sentence, but for what the caller expects."""
         try:
             yield
+        except expected:
+            raise
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise CorpusError(f"{self.url} cannot {action}: no space is left. What was committed before is intact; "
                                   "free some space and run the same command again.") from None
-            raise CorpusError(f"{self.url} cannot {action}: {error.strerror or error}.") from None
-        except Exception as error:
+            if isinstance(error, TimeoutError):
+                raise CorpusError(f"{self.url} cannot {action}: it did not answer in time. What was committed before "
+                                  "is intact; try again, or look whether the store can be reached.") from None
+            raise CorpusError(f"{self.url} cannot {action}: {_reason(error)}.") from None
+        except Exception as error:  # each file system has its own
             if self.local:
                 raise
-            raise CorpusError(f"{self.url} cannot {action}: {error}.") from None  # each file system has its own errors
+            raise CorpusError(f"{self.url} cannot {action}: {_reason(error)}.") from None
 
 
 def locate(url: str | Path) -> Location:
@@ -203,6 +210,10 @@ def only_writer(location: Location) -> Iterator[None]:
                 for folder in new:
                     os.rmdir(folder)
         lock.release()
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 def _holder(lock: Path) -> str:

@@ -1,4 +1,3 @@
-import ctypes
 import errno
 import json
 import os
@@ -462,18 +461,6 @@ def test_a_full_disk_leaves_the_old_state(tmp_path, monkeypatch, call, at):
     assert open_corpus(root, verify=True).n == 90
 
 
-@pytest.fixture
-def tiny_disk(tmp_path):
-    """A file system of 256 kB, where we may mount one."""
-    mount = tmp_path / "disk"
-    mount.mkdir()
-    libc = ctypes.CDLL(None, use_errno=True)
-    if not hasattr(libc, "mount") or libc.mount(b"tmpfs", bytes(mount), b"tmpfs", 0, b"size=256k") != 0:
-        pytest.skip("a small file system can only be mounted as root")
-    yield mount
-    libc.umount2(bytes(mount), 2)
-
-
 def test_a_disk_that_is_really_full(tiny_disk):
     root = tiny_disk / "c"
     write(root, 6)
@@ -704,3 +691,25 @@ def test_small_amounts_keep_their_digits(tmp_path):
     assert " 0.04 h" in lines[0]
     brake = next(line for line in lines if line.startswith("hard_brake"))
     assert brake.split()[1:4] == ["0", "0", "0"]
+
+
+@pytest.mark.parametrize("call", ["cat_file", "info", "find", "pipe_file"])
+def test_a_store_that_does_not_answer_in_time_is_one_sentence_and_loses_nothing(tmp_path, monkeypatch, call):
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    url = f"memory://{tmp_path.name}/slow"
+    write(url)
+    before = open_corpus(url).fingerprint
+
+    def late(*args, **more):
+        raise TimeoutError
+
+    monkeypatch.setattr(MemoryFileSystem, call, late)
+    with pytest.raises(CorpusError, match=r"it did not answer in time\. What was committed before is intact"):
+        if call == "pipe_file":
+            with create_or_open(url) as writer:
+                writer.add(*fleet(9, prefix="t"), source="log-2")
+        else:
+            open_corpus(url, verify=True).table()
+    monkeypatch.undo()
+    assert open_corpus(url, verify=True).fingerprint == before
