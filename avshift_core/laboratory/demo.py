@@ -184,7 +184,7 @@ def _compare(a: Analysis, truth: Truth, source: Sequence[Cell], target: Sequence
     versions = [sorted(set(cohort.obs["av_version"].astype(str))) for cohort in (a.P, a.Q)]
     rates, reason = _rates(a, truth, w, source, target, versions[0])
     return DemoTruth(
-        tuple(source), tuple(target), gamma_star, _error(np.ones(a.P.n), distance, a.P.drive) / 4,
+        tuple(source), tuple(target), gamma_star, weighted_error(np.ones(a.P.n), distance, a.P.drive) / 4,
         band(gamma_star, a.config), w, w_Q, _regions(a, w, off), **precision_recall(found, off),
         version="+".join(versions[0]), rates=rates, rates_reason=reason,
         other_version=tuple(v for v in versions[1] if v not in versions[0]),
@@ -229,14 +229,16 @@ def _rates(a: Analysis, truth: Truth, w, source, target, versions) -> tuple[dict
             continue  # a metric that the simulation did not keep under every version
         value = choice.values(truth.table[f"{choice.column}{suffix}"].to_numpy(dtype=float))
         ell = a.P.ell[metric]
-        rates[metric] = RateTruth(_mean(of_P, value), _mean(of_Q, value), _error(of_Q, value, drive), _mean(w, ell))
+        rates[metric] = RateTruth(weighted_mean(of_P, value), weighted_mean(of_Q, value),
+                                  weighted_error(of_Q, value, drive), weighted_mean(w, ell))
     return rates, "" if rates else "None of the metrics of this comparison is known in the truth."
 
 
-def _mean(w, value) -> float:
+def weighted_mean(w, value) -> float:
     return float(w @ value / w.sum())
 
 
-def _error(w, value, drive) -> float:
-    influence = w / w.mean() * (value - _mean(w, value))
+def weighted_error(w, value, drive) -> float:
+    """Drive-level standard error of the weighted mean."""
+    influence = w / w.mean() * (value - weighted_mean(w, value))
     return float(np.sqrt(clustered_variance(influence, drive, int(drive.max()) + 1)))

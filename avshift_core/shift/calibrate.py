@@ -185,20 +185,20 @@ class Calibrator:
         per_drive = np.bincount(self.drive_P, w)
         ess, ess_drives = (float(v.sum() ** 2 / (v @ v)) for v in (w, per_drive))
         found["strata"] = self._counted(strata, ess, ess_drives, 1, metric)
-        found["ipw"] = self._interval(self._weighted(w_ipw, ell, m_P, m_Q))
-        found["aipw"] = self._interval(self._weighted(_rake(w_ipw, self.cells, B), ell, m_P, m_Q, augment=True))
+        found["ipw"] = self.interval(self._weighted(w_ipw, ell, m_P, m_Q))
+        found["aipw"] = self.interval(self._weighted(_rake(w_ipw, self.cells, B), ell, m_P, m_Q, augment=True))
         if self.w_balance[metric] is not None:
-            found["balance"] = self._interval(self._weighted(np.minimum(self.w_balance[metric], B), ell, m_P, m_Q))
+            found["balance"] = self.interval(self._weighted(np.minimum(self.w_balance[metric], B), ell, m_P, m_Q))
         if self.regions is not None:
             lis = self._stratified(self.regions, ell, B)
-            found["lis"] = self._interval(lis, bias=lis.mu - strata.mu)  # what the regions leave, as the cells see it
-            found["lis_paper"] = self._interval(self._paper(ell, B))
+            found["lis"] = self.interval(lis, bias=lis.mu - strata.mu)  # what the regions leave, as the cells see it
+            found["lis_paper"] = self.interval(self._paper(ell, B))
         seen_in_Q = self._counted(target, len(self.drive_Q), self.n_drives[1], 0, metric)
-        left = self._interval(target - strata, low=-self.M)
+        left = self.interval(target - strata, low=-self.M)
         return Calibration(
             metric=metric, B=B, **found, target=seen_in_Q,
             naive=self._counted(naive, len(ell), self.n_drives[0], 1, metric),
-            traffic=self._interval(strata - naive, low=-self.M),
+            traffic=self.interval(strata - naive, low=-self.M),
             residual=left if target.variance > 0 else difference(seen_in_Q, found["strata"]),
             ess=ess, ess_drives=ess_drives, khat=self.khat,
             clipped_mass=float((self.cells.q - self.cells.masses(B)[0])[self.cells.free].clip(0).sum()),
@@ -207,9 +207,14 @@ class Calibrator:
             sigma2_naive=naive.variance * len(ell), sigma2_lis=strata.variance * len(ell),
         )
 
-    def _interval(self, value: Influence, bias: float = 0.0, low: float = 0.0) -> Estimate:
-        """Interval within [low, M]; `bias` is a systematic part that the standard error does not hold."""
-        drives = min(len(value.source), len(value.target))
+    def interval(self, value: Influence, bias: float = 0.0, low: float = 0.0, drives: int | None = None) -> Estimate:
+        """Interval within [low, M].
+
+        Args:
+            bias: a systematic part that the standard error does not hold.
+            drives: those behind the value, where they are fewer than the cohorts have.
+        """
+        drives = max(2, drives or min(len(value.source), len(value.target)))
         t = stats.t.ppf((1 + self.level) / 2, drives - 1)
         half = t * np.sqrt(value.variance + bias**2)
         lo, hi = np.clip([value.mu - half, value.mu + half], low, self.M)
@@ -221,7 +226,7 @@ class Calibrator:
         Args:
             n, drives: effective numbers behind it; other: the cohort that tells how alike scenarios of a drive are.
         """
-        found = self._interval(value)
+        found = self.interval(value)
         if value.variance > 0:
             return found
         drive, ell = ((self.drive_P, self.ell_P), (self.drive_Q, self.ell_Q))[other]
@@ -229,7 +234,7 @@ class Calibrator:
         lo, hi = rate_interval(value.mu / self.M, 0.0, n, drives, self.level, design)
         return replace(found, lo=self.M * lo, hi=self.M * hi)
 
-    def _sums(self, of_P=None, of_Q=None) -> tuple[np.ndarray, np.ndarray]:
+    def sums(self, of_P=None, of_Q=None) -> tuple[np.ndarray, np.ndarray]:
         """Influence values -> sums within drives over the number of scenarios."""
         sides = (of_P, self.drive_P, self.n_drives[0]), (of_Q, self.drive_Q, self.n_drives[1])
         return tuple(
@@ -239,7 +244,7 @@ class Calibrator:
 
     def _mean(self, ell, side: int) -> Influence:
         mu = float(ell.mean())
-        return Influence(mu, *(self._sums(of_P=ell - mu) if side == 0 else self._sums(of_Q=ell - mu)))
+        return Influence(mu, *(self.sums(of_P=ell - mu) if side == 0 else self.sums(of_Q=ell - mu)))
 
     def _weighted(self, w, ell, m_P, m_Q, augment: bool = False) -> Influence:
         """Self-normalised weighted mean, or with `augment` the doubly robust one.
@@ -254,7 +259,7 @@ class Calibrator:
         if augment:
             mu += float(m_Q.mean() - (w * m_P).mean())
         residual = w * (ell - m_P)
-        return Influence(mu, *self._sums(residual - w * residual.mean(), m_Q - m_Q.mean()))
+        return Influence(mu, *self.sums(residual - w * residual.mean(), m_Q - m_Q.mean()))
 
     def _stratified(self, strata: Strata, ell, B: float) -> Influence:
         """sum_k q_k mean_P(ell | stratum k): P's share of a stratum cancels, what counts is Q's.
@@ -273,7 +278,7 @@ class Calibrator:
         by_Q = strata.free & ~clipped  # its mass is q there, else a multiple of p
         of_P = w * (ell - within[strata.of_P])
         of_P += _measured(np.where(clipped, B, 1.0) * np.where(by_Q, 0.0, pull), strata.of_P, strata.measure_P)
-        return Influence(mu, *self._sums(of_P, _measured(np.where(by_Q, pull, 0.0), strata.of_Q, strata.measure_Q)))
+        return Influence(mu, *self.sums(of_P, _measured(np.where(by_Q, pull, 0.0), strata.of_Q, strata.measure_Q)))
 
     def _paper(self, ell, B: float) -> Influence:
         """w_k = min(q_k / p_k, B), 1 outside (eq:localized_weight), self-normalised; masses where they were chosen."""
@@ -284,7 +289,7 @@ class Calibrator:
         w_k[-1] = 1.0
         w = w_k[self.paper_P % K]
         mu = float(w @ ell / w.sum())
-        return Influence(mu, *self._sums(of_P=w / w.mean() * (ell - mu)))
+        return Influence(mu, *self.sums(of_P=w / w.mean() * (ell - mu)))
 
 
 def _measured(pull, stratum, measures) -> np.ndarray:
@@ -298,7 +303,7 @@ def make_calibrator(
     metrics, config: AnalysisConfig,
 ) -> Calibrator:
     """Fit the outcome models and collect weights and strata."""
-    m_P, m_Q = _outcomes(P, Q, space, sample, metrics, config) if metrics else ({}, {})
+    m_P, m_Q = outcome_models(P, 0, space, sample, metrics, config) if metrics else ({}, {})
     bare = [] if local is None else [cell for place in local.overlap_violations for cell in place.cells]
     cells = cell_strata(space.cell, space.cells.n, sample.y, config.support_eps, bare)
     regions = _region_strata(local) if local is not None else None
@@ -342,22 +347,29 @@ def _rake(w, cells: Strata, B: float) -> np.ndarray:
     return w * (mass / np.maximum(have, 1e-300))[cells.of_P]
 
 
-def _outcomes(P, Q, space: Space, sample: Pool, metrics, config: AnalysisConfig):
-    """m(z) = E[ell | z] from P, cross-fitted by drive: one network with an output for each metric."""
-    rows_P, rows_Q = np.flatnonzero(sample.y == 0), np.flatnonzero(sample.y == 1)
+def outcome_models(cohort, label: int, space: Space, sample: Pool, metrics, config: AnalysisConfig):
+    """m(z) = E[ell | z] of one cohort, cross-fitted by drive: one network with an output for each metric.
+
+    Args:
+        cohort, label: P and 0, or Q and 1: whose outcomes are learnt.
+
+    Returns:
+        metric -> (n_P,) and metric -> (n_Q,) predictions; those at the other cohort are the mean of all networks.
+    """
+    own, other = np.flatnonzero(sample.y == label), np.flatnonzero(sample.y != label)
     target = np.zeros((sample.n, len(metrics)), dtype=np.float32)
-    target[rows_P] = np.column_stack([P.ell[k] for k in metrics]) / config.M
-    fold = folds_by_drive(sample, config.folds, np.random.default_rng([config.seed, 5]))[rows_P]
-    parts = [(rows_P[fold != k], rows_P[fold == k]) for k in range(config.folds) if (fold == k).any()]
+    target[own] = np.column_stack([cohort.ell[k] for k in metrics]) / config.M
+    fold = folds_by_drive(sample, config.folds, np.random.default_rng([config.seed, 5]))[own]
+    parts = [(own[fold != k], own[fold == k]) for k in range(config.folds) if (fold == k).any()]
     weight = np.ones(sample.n)
     regime, _ = choose_regime(space.X, target, weight, *parts[0], seed=config.seed)
     predict = fit_mlp(space.X, target, weight, [train for train, _ in parts], seed=config.seed, regime=regime)
     m = np.zeros((sample.n, len(metrics)))
     for e, (_, test) in enumerate(parts):
         m[test] = sigmoid(predict(e, test))
-        m[rows_Q] += sigmoid(predict(e, rows_Q)) / len(parts)
+        m[other] += sigmoid(predict(e, other)) / len(parts)
     m *= config.M
-    return {k: m[rows_P, j] for j, k in enumerate(metrics)}, {k: m[rows_Q, j] for j, k in enumerate(metrics)}
+    return tuple({k: m[sample.y == c, j] for j, k in enumerate(metrics)} for c in (0, 1))
 
 
 def _entropy_balance(test: GlobalTest, m_P, m_Q) -> np.ndarray | None:
@@ -376,7 +388,10 @@ def _entropy_balance(test: GlobalTest, m_P, m_Q) -> np.ndarray | None:
         w = np.exp(a - top)
         return top + np.log(w.mean()), w @ f / w.sum()
 
-    result = optimize.minimize(dual, np.zeros(f.shape[1]), jac=True, method="BFGS", options={"maxiter": 100})
+    with np.errstate(all="ignore"):  # where no weights meet the goal the search runs off
+        result = optimize.minimize(dual, np.zeros(f.shape[1]), jac=True, method="BFGS", options={"maxiter": 100})
+    if not np.isfinite(result.x).all():
+        return None
     if np.abs(dual(result.x)[1]).max() > 1e-3:
         return None
     a = f @ result.x

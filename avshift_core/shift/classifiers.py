@@ -44,7 +44,7 @@ def held_out_logits(
             return [predict(e, test)[:, 0] for e, (_, test) in enumerate(splits)]
     if kind == "cells":
         return [_cell_logits(space, sample, weight, *split) for split in splits]
-    return [_sklearn_logits(kind, X, y, weight, *split, seed, options) for split in splits]
+    return [sklearn_logits(kind, X, y, weight, *split, seed, options) for split in splits]
 
 
 def log_loss(logit, rows, y, weight) -> float:
@@ -56,7 +56,7 @@ def _cell_logits(space: Space, sample: Pool, weight, train, test) -> np.ndarray:
     return cell_logits(space.cell, sample.drive, sample.drive_y, space.cells, train, test, weight)
 
 
-def _sklearn_logits(kind, X, y, weight, train, test, seed, options) -> np.ndarray:
+def sklearn_logits(kind, X, y, weight, train, test, seed, options) -> np.ndarray:
     from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.neighbors import KNeighborsClassifier

@@ -26,6 +26,7 @@ CAPACITIES = {  # fig:robust_regularization_capacity
     "shallow boosting (depth 2)": ("boosting", {"max_depth": 2}),
     "deep boosting (depth 8)": ("boosting", {"max_depth": 8}),
 }
+SEEDS = 5  # trainings of each configuration
 TEST_SIZES = (250, 500, 1000, 2000, 4000, 8000, 16000, 32000)
 
 
@@ -102,7 +103,7 @@ class Sensitivity:
 
 
 def sensitivity_steps(
-    comparison, seeds: int = 5, jobs: int | None = 1, scheduler: str | None = None
+    comparison, seeds: int = SEEDS, jobs: int | None = 1, scheduler: str | None = None
 ) -> Generator[Progress, None, Sensitivity]:
     """The studies as a job.
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from avshift_core.errors import CohortError
+from avshift_core.latent.inverted import Found
 from avshift_core.latent.retrieve import SCENARIO, Anchor, Neighbours
 from avshift_core.shift.analyze import Analysis
 from avshift_core.shift.representatives import representatives
@@ -70,6 +71,21 @@ def neighbour_table(analysis: Analysis, found: Neighbours, metric: str = "") -> 
         if name in analysis.P.obs and name in analysis.Q.obs:
             table[name] = _filled(sides, found.row, lambda cohort, name=name: cohort.obs[name].to_numpy(), "")
     return table
+
+
+def found_table(analysis: Analysis, found: Found, told: pd.DataFrame) -> pd.DataFrame:
+    """The nearest scenarios of a corpus, one row each.
+
+    Args:
+        told: what the corpus says of them, with the column scenario_id.
+
+    Columns: rank, scenario_id, cohort (P, Q or neither), distance, and those of `told`.
+    """
+    sides = {name: set(cohort.obs[SCENARIO]) for name, cohort in (("P", analysis.P), ("Q", analysis.Q))}
+    cohort = [next((name for name, ids in sides.items() if i in ids), "neither") for i in found.scenario_id]
+    table = pd.DataFrame({"rank": np.arange(1, len(cohort) + 1), SCENARIO: found.scenario_id, "cohort": cohort,
+                          "distance": found.distance})
+    return table.merge(told, on=SCENARIO, how="left")
 
 
 def random_scenario(analysis: Analysis, seed: int, region: int = 0) -> str:
