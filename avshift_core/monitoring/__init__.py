@@ -1,0 +1,1 @@
+"""A corpus that grows week by week: has anything changed since the reference, and where."""
