@@ -13,6 +13,8 @@ from pages.common.cached import Loaded, counts, summary
 from pages.common.described import regions_of
 from pages.common.exports import chart, downloads
 from pages.common.frame import IN_URL, Desk, comparison_or_stop, frame, metric_of
+from pages.common.notes import notes_of
+from pages.common.saved import saved_views
 from pages.common.text import count, escape
 
 
@@ -20,6 +22,7 @@ def overview(desk: Desk) -> None:
     for sentence in cohorts.warnings(desk.corpus, desk.source, desk.target, desk.view):
         st.warning(escape(sentence), icon=":material/warning:")
     results_place = st.container()
+    saved_views(desk)
     with st.expander("What is loaded", icon=":material/inventory_2:", expanded=True):
         loaded_corpus(desk)
     with st.expander("Settings of the analysis", icon=":material/tune:"):
@@ -48,7 +51,8 @@ def results(loaded: Loaded) -> None:
         parts.key_numbers(analysis, calibration, headline)
     parts.numbers_first()
     with take:
-        downloads({"estimates": estimates_table(calibration, headline), "regions": region_table(analysis, B)}, loaded)
+        downloads({"estimates": estimates_table(calibration, headline), "regions": region_table(analysis, B)}, loaded,
+                  evidence={"metric": metric, "B": B})
     with st.grid(2, min_column_width=430):
         with st.container(border=True):
             distance(loaded)
@@ -83,7 +87,7 @@ def rates(loaded: Loaded, calibration, headline) -> None:
 def where(loaded: Loaded) -> None:
     st.markdown("**Where do they differ?**", help="Regions of latent space, chosen by some drives and confirmed by "
                 "others; the share of each cohort is measured on the latter.")
-    parts.regions_text(loaded.analysis, regions_of(loaded).regions)
+    parts.regions_text(loaded.analysis, regions_of(loaded).regions, notes_of(loaded))
     with st.container(horizontal=True):
         state.link("pages/regions.py", "Regions", icon=":material/arrow_forward:")
         state.link("pages/latent_map.py", "Latent map", icon=":material/arrow_forward:")

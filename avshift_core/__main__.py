@@ -53,13 +53,16 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m avshift_core", description="Is it the car, or the traffic it met?")
     commands = parser.add_subparsers(required=True)
 
-    from avshift_core.commands import add_benchmark, add_compare, add_sensitivity
+    from avshift_core.commands import add_benchmark, add_compare, add_report, add_sensitivity, add_versions
     from avshift_core.encoder.commands import add_encode, add_train
+    from avshift_core.monitoring.commands import add_monitor
+    from avshift_core.notebook.commands import add_ledger
     from avshift_core.quality.commands import add_ablate, add_quality
     from avshift_core.scenario.commands import add_corpus, add_demo, add_import
 
-    for add in (add_demo, add_import, add_corpus, add_train, add_encode, add_compare, add_sensitivity, add_benchmark,
-                partial(add_quality, draw=_draw_quality), add_ablate):
+    for add in (add_demo, add_import, add_corpus, add_train, add_encode, add_compare, add_versions, add_monitor,
+                add_report, add_ledger, add_sensitivity, add_benchmark, partial(add_quality, draw=_draw_quality),
+                add_ablate):
         add(commands)
     return parser
 

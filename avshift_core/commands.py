@@ -1,8 +1,9 @@
-"""The commands `compare`, `sensitivity` and `benchmark`."""
+"""The commands `compare`, `versions`, `report`, `sensitivity` and `benchmark`."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 
@@ -23,6 +24,40 @@ def add_compare(commands) -> None:
     parser.add_argument("--assignments", type=Path, help="write one row a scenario here (Parquet)")
     _setting_flags(parser)
     parser.set_defaults(run=run_compare)
+
+
+def add_versions(commands) -> None:
+    """`versions --corpus DIR --source P --target Q`."""
+    parser = commands.add_parser("versions", help="is the AV version of Q better than that of P, or did it meet easier "
+                                 "traffic?")
+    parser.add_argument("--corpus", required=True, metavar="DIR", help="folder or URL of an encoded corpus")
+    parser.add_argument("--source", required=True, metavar="P", help="scenarios of the first version, such as "
+                        "period=2026-W11,area=harbor,av_version=v4.1")
+    parser.add_argument("--target", required=True, metavar="Q", help="scenarios of the second version")
+    parser.add_argument("--view", choices=VIEWS, default="context", help="latents of what the AV did not cause; any "
+                        "other view is refused (default: context)")
+    parser.add_argument("--model", metavar="ID_OR_FOLDER", help="model of the latents (default: the only ones there "
+                        "are, or the shipped model's)")
+    parser.add_argument("--metric", action="append", default=[], required=True, help="metric in [0, M], also an "
+                        "exceedance such as 'ttc_min_s<1.5'; may be repeated")
+    parser.add_argument("--json", type=Path, help="write the report here")
+    _setting_flags(parser)
+    parser.set_defaults(run=run_versions, latent=None, group=None)
+
+
+def add_report(commands) -> None:
+    """`report --corpus DIR --source P --target Q --html FILE`."""
+    parser = commands.add_parser("report", help="the evidence pack of two cohorts of a corpus: HTML and JSON")
+    _cohort_flags(parser)
+    parser.add_argument("--metric", help="event of the pack, such as hard_brake or 'ttc_min_s<1.5' (default: the first "
+                        "there is); all others stand in one table")
+    parser.add_argument("--html", type=Path, help="write the page here")
+    parser.add_argument("--json", type=Path, help="write the facts behind it here")
+    parser.add_argument("--threshold", type=float, help="highest rate in the traffic of Q that a claim allows, from 0 "
+                        "to 1")
+    parser.add_argument("--sensitivity", type=Path, help="studies that `sensitivity --json` wrote of the same cohorts")
+    _setting_flags(parser)
+    parser.set_defaults(run=run_report)
 
 
 def add_sensitivity(commands) -> None:
@@ -150,6 +185,91 @@ def run_compare(arguments: argparse.Namespace) -> None:
         write_json(to_report(analysis, pair), arguments.json)
     _tell_cautions(pair)
     print(summary(analysis))
+    if pair is not None:
+        _enter_look(analysis, pair, arguments.metric)
+
+
+def _enter_look(analysis, pair, metrics: list[str]) -> None:
+    """Write the comparison into the ledger of its corpus; one that cannot be written is told, and loses nothing."""
+    from avshift_core.comparison import look_of
+    from avshift_core.notebook import open_notebook
+
+    source, target = str(pair.source), str(pair.target)
+    look = look_of(analysis, pair.corpus.fingerprint, source, target, pair.latents, ", ".join(metrics))
+    try:
+        notebook = open_notebook(pair.corpus.url)
+        look, count = notebook.record(look), notebook.count(source, target)
+    except AVShiftError as error:
+        print(f"avshift: this look is not in the ledger of {pair.corpus.url}: {error}", file=sys.stderr)
+        return
+    print(f"Look {look.number:,} at {pair.corpus.url}; {count.same_pair:,} of {count.all:,} with these two cohorts "
+          f"(`python -m avshift_core ledger {pair.corpus.url}`).")
+
+
+def run_versions(arguments: argparse.Namespace) -> None:
+    from avshift_core.files import check_writable, write_json
+    from avshift_core.latent.corpora import OF_ENCODER, known_views, read_pair
+    from avshift_core.progress import finish_with_bar, within
+    from avshift_core.report import to_report
+    from avshift_core.scenario.store.corpus import open_corpus
+    from avshift_core.shift.analyze import analysis_steps
+    from avshift_core.shift.version_report import summary as in_words
+    from avshift_core.shift.version_report import to_version_report
+    from avshift_core.shift.versions import check_view, version_of, version_steps
+
+    config = _config(arguments)
+    if arguments.json is not None:
+        check_writable(arguments.json)
+    corpus = open_corpus(arguments.corpus)
+    imported = arguments.model in corpus.models and not OF_ENCODER.fullmatch(arguments.model)
+    check_view(None if imported or (corpus.models and not known_views(corpus)) else arguments.view)
+    pair = read_pair(corpus, arguments.source, arguments.target, metrics=arguments.metric, model=arguments.model,
+                     view=arguments.view)
+    versions = tuple(version_of(cohort, side) for cohort, side in ((pair.P, "P"), (pair.Q, "Q")))
+
+    def steps():
+        analysis = yield from within(
+            analysis_steps(pair.P, pair.Q, _with_limit(config, pair, arguments), arguments.metric), 0.0, 0.7)
+        return analysis, (yield from within(version_steps(analysis, pair.view, versions=versions), 0.7, 1.0))
+
+    analysis, found = finish_with_bar(steps())
+    if arguments.json is not None:
+        report = to_report(analysis, pair)
+        write_json({**{key: report[key] for key in ("schema", "source", "target", "corpus", "config")},
+                    **to_version_report(analysis, found), "timings": report["timings"]}, arguments.json)
+    print(f"latents: {pair.latents} of {pair.corpus.url}")
+    print(in_words(analysis, found))
+    _enter_look(analysis, pair, arguments.metric)
+
+
+def run_report(arguments: argparse.Namespace) -> None:
+    from avshift_core.comparison import comparison_steps
+    from avshift_core.evidence.facts import check_threshold
+    from avshift_core.evidence.pack import pack_steps, read_sensitivity
+    from avshift_core.files import check_writable, write_whole
+    from avshift_core.progress import finish, finish_with_bar
+
+    config = _config(arguments)
+    files = [path for path in (arguments.html, arguments.json) if path is not None]
+    if arguments.corpus is None or not files:
+        raise AVShiftError("An evidence pack is made of two cohorts of a corpus and written to a file: give --corpus "
+                           "DIR, and --html FILE or --json FILE or both.")
+    _check_flags(arguments)
+    for path in files:
+        check_writable(path)
+    check_threshold(arguments.threshold)
+    studies = None if arguments.sensitivity is None else read_sensitivity(arguments.sensitivity)
+    comparison = finish_with_bar(comparison_steps(
+        arguments.corpus, arguments.source, arguments.target, arguments.view or VIEWS[0], arguments.model,
+        config=asdict(config)))
+    pack = finish(pack_steps(comparison, arguments.metric, config.B, threshold=arguments.threshold,
+                             sensitivity=studies and studies.of(comparison), **_said_of(comparison)))
+    for path, text in ((arguments.html, pack.html), (arguments.json, pack.json)):
+        if path is not None:
+            write_whole(path, lambda draft, text=text: Path(draft).write_text(text, encoding="utf-8"))
+            print(f"{path}: {len(text.encode()) / 1e6:.2f} MB")
+    print(*(f"caution: {sentence}\n" for sentence in comparison.cautions), sep="", end="")
+    print(f"Run {comparison.run}. {comparison.analysis.verdict.title}. {comparison.analysis.verdict.sentence}")
 
 
 def _tell_cautions(pair) -> None:
@@ -188,6 +308,20 @@ def summary(analysis) -> str:
 
 def _signed(estimate) -> str:
     return f"{estimate.mu:+.5f} [{estimate.lo:+.5f}, {estimate.hi:+.5f}]"
+
+
+def _said_of(comparison) -> dict:
+    """The ledger of the corpus, this look in it, and notes on the regions; nothing where they cannot be read."""
+    from avshift_core.notebook import open_notebook
+
+    url, look = comparison.look()
+    try:
+        notebook = open_notebook(url)
+        notebook.record(look)
+        return {"looks": notebook.looks(), "notes": notebook.region_notes(comparison.run)}
+    except AVShiftError as error:
+        print(f"avshift: the pack has no ledger and no notes: {error}", file=sys.stderr)
+        return {}
 
 
 def run_benchmarks(arguments: argparse.Namespace) -> None:

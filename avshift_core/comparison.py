@@ -15,6 +15,7 @@ from avshift_core.config import AnalysisConfig
 from avshift_core.errors import AVShiftError
 from avshift_core.latent.cohort import Cohort, check_metric, check_pair, make_cohort
 from avshift_core.latent.corpora import CorpusPair, read_pair
+from avshift_core.notebook.entries import Look, now
 from avshift_core.progress import Progress, within
 from avshift_core.scenario.measure.metrics import METRICS, exceedance
 from avshift_core.scenario.store.corpus import Corpus, open_corpus
@@ -93,9 +94,13 @@ class Comparison:
     @property
     def run(self) -> str:
         """Identity of data, latents, settings and engine; it stands on every page and in every export."""
-        a = self.analysis
-        facts = [a.P.fingerprint, a.Q.fingerprint, self.latents, json.dumps(asdict(a.config)), __version__]
-        return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:12]
+        return run_of(self.analysis, self.latents)
+
+    def look(self) -> tuple[str, Look]:
+        """The corpus, and what its ledger says of this comparison."""
+        columns = ", ".join(family.column for family in self.families)
+        return self.corpus_url, look_of(self.analysis, self.corpus_fingerprint, self.source, self.target, self.latents,
+                                        columns)
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -114,6 +119,29 @@ class Comparison:
                           CohortQuery.parse(self.target), self.latents, self.view, self.definitions, self.cautions)
 
 
+def run_of(analysis: Analysis, latents: str) -> str:
+    """Identity of an analysis of two cohorts of a corpus."""
+    config = json.dumps(asdict(analysis.config))
+    facts = [analysis.P.fingerprint, analysis.Q.fingerprint, latents, config, __version__]
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:12]
+
+
+def look_of(analysis: Analysis, fingerprint: str, source: str, target: str, latents: str, metrics: str) -> Look:
+    """An analysis of two cohorts of a corpus, as its ledger tells it.
+
+    Args:
+        fingerprint: of the corpus; source, target: queries as text; metrics: names of what was looked at.
+    """
+    test, config = analysis.global_test, asdict(analysis.config)
+    changed = [f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
+               for name, value in config.items() if value != getattr(AnalysisConfig, name)]
+    return Look(
+        now(), "comparison", source, target, latents, ", ".join(changed), run_of(analysis, latents), fingerprint,
+        analysis.verdict.name, test.gamma_hat, test.gamma_lcb, test.gamma_ucb, metrics,
+        hashlib.sha256(json.dumps(config).encode()).hexdigest()[:12], __version__,
+    )
+
+
 def comparison_steps(
     corpus: str, source: str, target: str, view: str = "full", model: str | None = None, fingerprint: str = "",
     config: Mapping | None = None,
@@ -126,9 +154,7 @@ def comparison_steps(
         config: settings that differ from the defaults.
     """
     yield Progress("Reading both cohorts", 0.01)
-    opened = open_corpus(corpus)
-    if fingerprint and opened.fingerprint != fingerprint:
-        raise AVShiftError(f"{corpus} has changed since this comparison was asked for. Open it again.")
+    opened = open_corpus(corpus, fingerprint=fingerprint)
     columns = [name for name in opened.metric_columns if name not in NOT_EVENTS]
     pair = read_pair(opened, source, target, metrics=columns, model=model, view=view)
     settings = AnalysisConfig(**(config or {}))

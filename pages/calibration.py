@@ -76,7 +76,7 @@ def calibration(loaded: Loaded) -> None:
         "contributions": contribution_table(steps, found),
         "weights": weight_table(histogram_of(loaded, name), weights), "balance": as_table(differences),
         **({f"by_{column}": category_table(groups, column, found)} if groups else {}),
-    }, loaded)
+    }, loaded, evidence={"metric": metric, "B": B})
 
 
 def withheld(headline: str | None) -> str:

@@ -19,10 +19,11 @@ from avshift_core.shift.baselines import N_PERM
 from avshift_core.shift.curves import Curves, Roc, variance_split
 from avshift_core.shift.gate import GLOBAL_SHIFT, LOCALIZE, NO_SHIFT
 from avshift_core.shift.profile import as_table, telling
-from avshift_core.shift.sensitivity import Sensitivity
+from avshift_core.shift.sensitivity import SEEDS, Sensitivity
 from avshift_core.shift.tables import global_tables, sensitivity_tables
 from pages.common import parts
 from pages.common.cached import Loaded
+from pages.common.data_ledger import looks_line
 from pages.common.derived import curves_of, weighing_of
 from pages.common.exports import chart, downloads
 from pages.common.frame import comparison_or_stop, frame
@@ -32,7 +33,6 @@ from pages.common.text import count, escape
 QUIET = {"delta_color": "off", "delta_arrow": "off", "border": True, "height": "stretch"}
 PANEL = {"border": True, "height": "stretch"}
 SHOWN = 16  # attributes of the ranking; all of them are in the table below it and in the download
-SEEDS = 5
 
 
 def global_test(loaded: Loaded) -> None:
@@ -71,6 +71,7 @@ def conclusion(loaded: Loaded) -> None:
     }[verdict.name]
     st.markdown(f"### {words}")
     st.caption(escape(verdict.sentence))
+    looks_line(loaded)
 
 
 def key_numbers(loaded: Loaded, roc: Roc) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import streamlit as st
 
+from avshift_core.notebook.entries import NONE
 from avshift_core.plots import theme
 from avshift_core.plots.profiles import profile_alt, profile_figure
 from avshift_core.shift.gate import GLOBAL_SHIFT, LOCALIZE
@@ -12,17 +15,19 @@ from avshift_core.shift.regions import DescribedRegions, RegionFacts, in_regions
 from pages.common import parts, state
 from pages.common.cached import Loaded
 from pages.common.derived import weighing_of
-from pages.common.described import regions_of
+from pages.common.described import proposed_regions, regions_of
 from pages.common.exports import chart, downloads
 from pages.common.frame import Desk, comparison_or_stop, frame, metric_of
+from pages.common.notes import badge, note_editor, notes_of, number_of
 from pages.common.scenes import scene_legend, scene_row
 from pages.common.tables import choose_row
 from pages.common.text import count, escape, percent, span
 
 HELP = {
     "Region": "R1 to RK in order of evidence. Some drives chose them, others confirmed them.",
-    "Name": "Proposed from the attributes that set the region apart. It describes most of its scenarios and proves "
-    "nothing; the profile below has the intervals.",
+    "Name": "The one that somebody gave it under Note below. Otherwise proposed from the attributes that set the "
+    "region apart: it describes most of its scenarios and proves nothing; the profile below has the intervals.",
+    "Status": "What people decided about it: accepted, or to be investigated; under Note below.",
     "More in": "The cohort that has more of it: the direction of the shift.",
     "Share of P": "p_k: share of P's scenarios that lie in the region, on drives that did not choose it; 95 % interval "
     "by drive.",
@@ -124,7 +129,7 @@ def no_regions(loaded: Loaded, described: DescribedRegions) -> None:
 def table(desk: Desk, loaded: Loaded, described: DescribedRegions) -> None:
     metric, B = metric_of(loaded) if loaded.comparison.metrics else None, state.clip_value()
     rows = region_table(described, loaded.analysis, metric, B)
-    shown = [row(r) for r in rows[~rows["violation"]].to_dict("records")]
+    shown = with_status([row(r) for r in rows[~rows["violation"]].to_dict("records")], described.regions, loaded)
     chosen = choose_row("region", shown, help=HELP, alt="Regions with their shares of P and Q, names and evidence")
     facts = described.regions[chosen]
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -132,7 +137,7 @@ def table(desk: Desk, loaded: Loaded, described: DescribedRegions) -> None:
         st.caption(f"{event} Choose a row for its profile and scenes.", width="stretch")
         downloads({
             "regions": rows, f"scenarios_{facts.title}": region_scenarios(loaded.analysis, facts),
-            f"profile_{facts.title}": as_table(facts.differences),
+            f"profile_{facts.title}": as_table(facts.differences), **notes_table(loaded),
         }, loaded)
     detail(desk, loaded, facts)
 
@@ -149,6 +154,21 @@ def row(r: dict) -> dict[str, str]:
         "Adjusted p": f"{r['p_adj']:.1g}", "Effect": f"{r['effect']:.2f}",
         "Scenarios P, Q": f"{r['n_P']:,}, {r['n_Q']:,}", "Drives": f"{r['drives']:,}",
     }
+
+
+def with_status(rows: list[dict], described: tuple[RegionFacts, ...], loaded: Loaded) -> list[dict]:
+    """The same rows with the status of each note, where any region has one."""
+    notes = notes_of(loaded)
+    found = [notes[number_of(f)].status if number_of(f) in notes else NONE for f in described]
+    if set(found) <= {NONE}:
+        return rows
+    return [{"Region": r["Region"], "Name": r["Name"], "Status": "" if status == NONE else status, **r}
+            for r, status in zip(rows, found, strict=True)]
+
+
+def notes_table(loaded: Loaded) -> dict[str, list[dict]]:
+    notes = [asdict(note) for note in notes_of(loaded).values()]
+    return {"notes": notes} if notes else {}
 
 
 def share(r: dict, name: str) -> str:
@@ -171,7 +191,17 @@ def detail(desk: Desk, loaded: Loaded, facts: RegionFacts) -> None:
                   profile_alt(shown, facts.title), loaded)
         else:
             st.caption("The table has no attributes to describe it by.")
+        note(loaded, facts)
         scenes(desk, loaded, facts)
+
+
+def note(loaded: Loaded, facts: RegionFacts) -> None:
+    st.markdown(f"Note {badge(notes_of(loaded).get(number_of(facts)))}", help="What you call this region, what is "
+                "known about it, and what was decided. Kept beside the corpus for this run and seen by everybody; "
+                "nothing is computed again. Other data or other settings are another run, with notes of its own.")
+    proposed = proposed_regions(loaded)
+    own = next(f for f in (*proposed.regions, *proposed.violations) if f.title == facts.title)
+    note_editor(loaded, facts, own.name)
 
 
 def scenes(desk: Desk, loaded: Loaded, facts: RegionFacts) -> None:
@@ -198,7 +228,7 @@ def violations(desk: Desk, loaded: Loaded, described: DescribedRegions) -> None:
     st.markdown(f"**{percent(total)}** of Q lies where P has next to nothing, and stays uncorrected. Collect such "
                 "scenarios in P, or narrow Q.")
     rows = region_table(described, loaded.analysis, None, state.clip_value())
-    shown = [row(r) for r in rows[rows["violation"]].to_dict("records")]
+    shown = with_status([row(r) for r in rows[rows["violation"]].to_dict("records")], described.violations, loaded)
     left_out = ("Weight", "Moves the rate")
     chosen = choose_row("bare", [{k: v for k, v in r.items() if k not in left_out} for r in shown],
                         help=BARE_HELP, alt="Places where P has next to no scenarios")

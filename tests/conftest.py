@@ -1,5 +1,6 @@
 """Pairs of cohorts and analyses that many tests read; made once."""
 
+import ctypes
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ settings.load_profile("same")
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
-LONGEST = ("test_readme.py", "test_browser.py")  # first, or one core would still work on them when the other is done
+LONGEST = ("test_readme_encoder.py", "test_readme.py", "test_browser.py")  # first: else one core has to finish alone
 
 
 def pytest_collection_modifyitems(items):
@@ -60,3 +61,15 @@ def small_pair():
         return make_cohort(name, z, drive_id=[f"{name}{d}" for d in drive], ell={"ell": rng.random(300) < 0.3})
 
     return side("P", 0.0), side("Q", 0.3)
+
+
+@pytest.fixture
+def tiny_disk(tmp_path):
+    """A file system of 256 kB, where we may mount one."""
+    mount = tmp_path / "disk"
+    mount.mkdir()
+    libc = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(libc, "mount") or libc.mount(b"tmpfs", bytes(mount), b"tmpfs", 0, b"size=256k") != 0:
+        pytest.skip("a small file system can only be mounted as root")
+    yield mount
+    libc.umount2(bytes(mount), 2)

@@ -19,7 +19,9 @@ ASKED = (
     "detectable", "h_bar", "score h", "local effect", "p_adj", "p_k", "q_k", "w_k", "overlap violation", "clip B",
     "naive", "target", "LIS", "IPW", "AIPW", "balance", "cell by cell", "traffic", "residual", "ESS", "k-hat",
     "clipped", "uncovered", "SMD", "MSE", "event rate", "shrinkage", "clusters", "UMAP", "PCA", "trustworthiness",
-    "fingerprint", "run id",
+    "fingerprint", "run id", "ledger", "looks", "exposure", "performance", "not comparable", "leakage probe",
+    "detectable difference", "collection plan", "reference traffic", "e-process", "wealth", "anytime-valid",
+    "reference period", "conformal",
 )
 
 

@@ -9,8 +9,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 ORDER = ["errors", "config", "words", "files", "progress", "threads", "versions", "cluster", "parallel", "archive",
-         "workspace", "scenario", "encoder", "latent", "shift", "report", "quality", "benchmark", "laboratory",
-         "comparison", "jobs", "glossary", "plots", "commands", "__main__"]
+         "workspace", "scenario", "notebook", "encoder", "latent", "shift", "report", "quality", "benchmark",
+         "laboratory", "comparison", "monitoring", "jobs", "glossary", "plots", "evidence", "commands", "__main__"]
 SYMBOLS = [
     "acc", "gamma_hat", "gamma_lcb", "gamma_ucb", "gamma_small", "gamma_large", "n_te", "n_neighbors", "h", "h_bar",
     "s", "c", "r", "support_eps", "posterior_eps", "m_min", "p_value", "p_adj", "n_regions", "p_k", "q_k", "w_k", "w",

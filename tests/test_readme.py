@@ -27,25 +27,41 @@ def run(arguments, folder):
     return done.stdout
 
 
-@pytest.mark.slow
-def test_the_commands_of_the_readme(tmp_path):
+def commands():
+    """Name -> arguments of every command that README shows."""
     shell = [shlex.split(line) for block in blocks() for line in _joined(block) if line.startswith(".venv/bin/python")]
-    by_name = {_name(command): command[1:] for command in shell}
-    assert set(by_name) == {"write", "compare", "sensitivity", "benchmark", "demo", "corpus", "import", "encode",
-                            "compare --corpus", "quality", "train", "scheduler", "worker", "encode --scheduler"}
-    run(by_name["write"], tmp_path)
-    assert " regions:" in run(by_name["compare"], tmp_path)
+    return {_name(command): command[1:] for command in shell}
+
+
+def test_every_command_of_the_readme_is_known():
+    assert set(commands()) == {"write", "compare", "sensitivity", "benchmark", "demo", "corpus", "import", "encode",
+                               "compare --corpus", "versions", "monitor", "report", "ledger", "quality", "train",
+                               "scheduler", "worker", "encode --scheduler"}
+
+
+@pytest.mark.slow
+def test_the_commands_on_tables(tmp_path):
+    run(commands()["write"], tmp_path)
+    assert " regions:" in run(commands()["compare"], tmp_path)
     assert (tmp_path / "report.json").is_file() and (tmp_path / "rows.parquet").is_file()
-    assert "4,000 scenarios added" in run(by_name["demo"], tmp_path)
-    assert "2026-W17" in run(by_name["corpus"], tmp_path)
+    run(["-c", blocks("python")[0]], tmp_path)
+
+
+@pytest.mark.slow
+def test_the_commands_on_a_corpus(tmp_path):
+    """Training and quality: tests/test_readme_encoder.py."""
+    assert "4,000 scenarios added" in run(commands()["demo"], tmp_path)
+    assert "2026-W17" in run(commands()["corpus"], tmp_path)
     drives(200).to_parquet(tmp_path / "drives.parquet")
-    assert "fleet: 2" in run(by_name["import"], tmp_path)
-    assert "4,000" in run(by_name["encode"], tmp_path)
-    assert "2026-W11 harbor" in run(by_name["compare --corpus"], tmp_path)
-    assert "Aims:" in run(by_name["quality"], tmp_path)
-    assert (tmp_path / "figures" / "index.html").is_file()
-    assert "best of 2 epochs" in run(by_name["train"], tmp_path)
-    for program in blocks("python"):
+    assert "fleet: 2" in run(commands()["import"], tmp_path)
+    assert "4,000" in run(commands()["encode"], tmp_path)
+    assert "2026-W11 harbor" in run(commands()["compare --corpus"], tmp_path)
+    assert "performance" in run(commands()["versions"], tmp_path)
+    assert "2026-W12" in run(commands()["monitor"], tmp_path)
+    run(commands()["report"], tmp_path)
+    assert (tmp_path / "pack.html").read_text().startswith("<!doctype html>")
+    assert "2026-W11" in run(commands()["ledger"], tmp_path)
+    for program in blocks("python")[1:]:
         run(["-c", program], tmp_path)
 
 
@@ -67,8 +83,6 @@ def drives(steps):
 def test_every_command_and_file_named_exists():
     from avshift_core.__main__ import _parser
 
-    for name in ("compare", "sensitivity", "benchmark", "demo", "import", "corpus", "encode", "quality", "train"):
-        assert f"-m avshift_core {name}" in TEXT
     for path in re.findall(r"`((?:avshift_core|latent|shift|scenario|encoder|quality)/[\w/]+\.py)`", TEXT):
         found = ROOT / path if path.startswith("avshift_core") else ROOT / "avshift_core" / path
         assert found.is_file(), path

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
 
-from avshift_core.glossary import calibration, data, encoder, global_test, lab, local_test, trust
+from avshift_core.glossary import calibration, data, encoder, global_test, lab, local_test, monitor, trust, versions
 from avshift_core.glossary.entry import Entry
 
 __all__ = ["ENTRIES", "GROUPS", "Entry", "as_rows", "entry_of", "find"]
@@ -21,8 +21,10 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
     "Local test": local_test.ENTRIES,
     "Calibration": calibration.ENTRIES,
     "Trust": trust.ENTRIES,
+    "Versions": versions.ENTRIES,
     "Encoder and maps": encoder.ENTRIES,
     "Metrics": data.metric_entries(),
+    "Monitor": monitor.ENTRIES,
     "Lab": lab.ENTRIES,
 }
 ENTRIES: tuple[Entry, ...] = tuple(entry for group in GROUPS.values() for entry in group)

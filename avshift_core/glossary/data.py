@@ -88,6 +88,14 @@ ENTRIES = (
         "Across versions of the engine: another version is another run, even if all numbers agree.",
         also="run id stamp",
     ),
+    Entry(
+        "looks", "Looks at a corpus",
+        "How many comparisons were made on a corpus, by anybody; the ledger lists them. The more looks, the likelier "
+        "that one of them shows what is not there: the formula is for n independent looks of error level alpha each.",
+        "As the true chance of a false alarm: looks share scenarios, the bounds err less often than their level, and "
+        "whoever copies the corpus elsewhere looks without being counted.",
+        r"1-(1-\alpha)^{n}", also="ledger multiple comparisons false alarm looks forking",
+    ),
 )
 
 # Formula and limits of each metric; the definition itself is that of the registry, in its own words.

@@ -22,9 +22,10 @@ ENTRIES = (
     Entry(
         "umap", "UMAP",
         "A picture of latent space in two dimensions that keeps neighbours together. It is only a picture: tests, "
-        "regions and neighbours are computed in 64 dimensions.",
-        "For distances and sizes: gaps and densities on the map mean little.", "", "fig:latent_space_umap",
-        also="map projection",
+        "regions and neighbours are computed in 64 dimensions. One map is drawn of the whole corpus: a scenario has "
+        "the same place in every comparison.",
+        "For distances and sizes: gaps and densities on the map mean little. With every import into the corpus the "
+        "map is drawn anew.", "", "fig:latent_space_umap", also="map projection atlas common",
     ),
     Entry(
         "trustworthiness", "Trustworthiness of a map",

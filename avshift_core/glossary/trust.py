@@ -12,6 +12,14 @@ ENTRIES = (
         also="trust panel refuse caution ok red orange green",
     ),
     Entry(
+        "indicator", "Safety performance indicator",
+        "A metric with a threshold that a claim rests on. In the evidence pack it holds when the whole interval of the "
+        "calibrated rate lies at or below the threshold, and is violated when all of it lies above.",
+        "When the threshold was chosen after looking at the rate, and when the metric is about comfort rather than "
+        "safety.",
+        also="SPI claim threshold safety case UL 4600 evidence pack",
+    ),
+    Entry(
         "ess", "Effective scenarios",
         "As many unweighted scenarios would be as informative as P with its weights.",
         "As a count of independent scenarios: it knows about weights, not about drives. See effective drives.",

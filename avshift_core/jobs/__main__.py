@@ -55,6 +55,7 @@ def work(order: dict) -> int:
         workspace = Workspace(Path(order["folder"]))
         result = finish(steps_of(order["kind"], order["arguments"], workspace), _Teller())
         workspace.results.put(order["key"], result)
+        _enter_look(order["kind"], result, workspace)
         _tell({"done": True})
         return 0
     except AVShiftError as error:
@@ -67,6 +68,17 @@ def work(order: dict) -> int:
         traceback.print_exc()
         _tell({"bug": f"{type(error).__name__}: {error}"})
         return 1
+
+
+def _enter_look(kind: str, result, workspace) -> None:
+    """A ledger that cannot be written is no reason to lose a result: the page that shows it tries again, and tells."""
+    from avshift_core.errors import AVShiftError
+    from avshift_core.jobs.kinds import enter_look
+
+    try:
+        enter_look(kind, result, workspace)
+    except AVShiftError as error:
+        print(error, file=sys.stderr)
 
 
 class _Teller:

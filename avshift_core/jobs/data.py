@@ -14,8 +14,10 @@ from avshift_core.progress import Progress
 if TYPE_CHECKING:
     from avshift_core.comparison import Comparison
     from avshift_core.laboratory.demo import DemoTruth, Untold
+    from avshift_core.laboratory.versions import VersionTruth
     from avshift_core.quality.ablation import Ablation
     from avshift_core.quality.report import Quality
+    from avshift_core.shift.versions import VersionComparison
 
 TOLD = 20  # sentences about what was left out that a result keeps
 
@@ -110,3 +112,17 @@ def comparison_truth_steps(comparison: Comparison) -> Generator[Progress, None, 
     from avshift_core.laboratory.demo import truth_steps
 
     return (yield from truth_steps(comparison.analysis, comparison.corpus_url))
+
+
+def comparison_versions_steps(comparison: Comparison) -> Generator[Progress, None, VersionComparison]:
+    """The AV version of P against that of Q, for all metrics of a comparison."""
+    from avshift_core.shift.versions import version_steps
+
+    return (yield from version_steps(comparison.analysis, comparison.view))
+
+
+def versions_truth_steps(comparison: Comparison) -> Generator[Progress, None, VersionTruth | Untold]:
+    """The true parts of the difference of two versions on a simulated corpus, or why they cannot be told."""
+    from avshift_core.laboratory.versions import version_truth_steps
+
+    return (yield from version_truth_steps(comparison.analysis, comparison.corpus_url))

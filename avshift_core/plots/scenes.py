@@ -56,16 +56,22 @@ def _panel(figure: go.Figure, scene: Scenario, name: str, number: int, across, u
     figure.add_annotation(text=name, xref=f"{x} domain", yref=f"{y} domain", x=0, y=1, xanchor="left",
                           yanchor="bottom", showarrow=False, font={"size": 11})
     axes = {"xaxis": x, "yaxis": y, "showlegend": False, "hoverinfo": "skip"}
-    to_view, half = _frame(scene)
-    for kind, lines in _road(scene, to_view).items():
+    road, users = scene_lines(scene)
+    for kind, lines in road.items():
         solid = kind in ("lane_boundary", "road_edge")
         figure.add_scatter(**_joined(lines), mode="lines", **axes,
                            line={"color": theme.NEUTRAL if kind == "work_zone" else theme.FAINT,
                                  "width": 1.5 if solid else 1, "dash": "solid" if solid else "dot"})
-    for color, (ways, boxes) in _users(scene, to_view, half).items():
+    for color, (ways, boxes) in users.items():
         figure.add_scatter(**_joined(ways), mode="lines", line={"color": color, "width": 1.2}, opacity=0.55, **axes)
         figure.add_scatter(**_joined(boxes), mode="lines", fill="toself", fillcolor=color,
                            line={"color": color, "width": 1}, **axes)
+
+
+def scene_lines(scene: Scenario) -> tuple[dict[str, list[np.ndarray]], dict[str, tuple[list, list]]]:
+    """Kind of road line -> lines, and colour of road users -> ways and boxes; (m, 2) each, metres in the picture."""
+    to_view, half = _frame(scene)
+    return _road(scene, to_view), _users(scene, to_view, half)
 
 
 def _frame(scene: Scenario):

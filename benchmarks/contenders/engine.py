@@ -85,13 +85,11 @@ def rates(data: Data) -> dict[str, float]:
 
 
 def layout(data: Data) -> np.ndarray:
-    """(2n, 2) map of both cohorts."""
-    from avshift_core.latent.project import project_steps
+    """(2n, 2) map of a corpus that holds both cohorts."""
+    from avshift_core.latent.atlas import draw_steps
     from avshift_core.progress import finish
 
     if data.tiny:
         nearest(data, 30)
-    half = len(data.X) // 2
-    test = SimpleNamespace(h_P=np.full(half, 0.5), h_Q=np.full(half, 0.5))
-    analysis = SimpleNamespace(space=SimpleNamespace(X=data.X), global_test=test, local=None)
-    return finish(project_steps(SimpleNamespace(analysis=analysis))).umap
+    ids = np.char.zfill(np.arange(len(data.z)).astype(str), 6)
+    return finish(draw_steps(ids, data.z, data.y, len(ids))).xy

@@ -11,12 +11,15 @@ import streamlit as st
 
 from avshift_core.comparison import Comparison
 from avshift_core.jobs.board import Board
+from avshift_core.jobs.kinds import job_key
 from avshift_core.latent.retrieve import Usual, typical_distances
+from avshift_core.notebook import Notebook, open_notebook
 from avshift_core.scenario.schema import Scenario
 from avshift_core.scenario.store.corpus import Corpus, open_corpus
 from avshift_core.scenario.store.query import CohortQuery
 from avshift_core.scenario.store.record import Record, read_record
 from avshift_core.shift.analyze import Analysis
+from avshift_core.shift.standing import TOLD
 from avshift_core.workspace import Workspace, open_workspace
 
 
@@ -34,6 +37,17 @@ class Loaded:
     @property
     def run(self) -> str:
         return self.comparison.run
+
+    @property
+    def corpus(self) -> dict[str, str]:
+        """Arguments of jobs about the whole corpus."""
+        c = self.comparison
+        return {"url": c.corpus_url, "fingerprint": c.corpus_fingerprint, "latents": c.latents}
+
+    @property
+    def on_map(self) -> dict[str, str]:
+        """Arguments of the job that places P and Q on the map of the corpus."""
+        return {"comparison": self.key, "atlas": job_key("atlas", self.corpus)}
 
 
 @st.cache_resource(show_spinner=False)
@@ -71,6 +85,12 @@ def corpus(url: str) -> Corpus:
     return open_corpus(url)
 
 
+@st.cache_resource(max_entries=16, show_spinner=False)
+def notebook(url: str) -> Notebook:
+    """The notebook of a corpus: only where it lies is kept, what it says is read anew."""
+    return open_notebook(url, workspace())
+
+
 @st.cache_resource(max_entries=64, show_spinner=False)
 def distinct(url: str, fingerprint: str, column: str) -> tuple:
     return tuple(corpus(url).distinct(column))
@@ -91,6 +111,13 @@ def summary(url: str, fingerprint: str) -> dict:
 def scenarios(url: str, fingerprint: str, ids: tuple[str, ...]) -> tuple[Scenario, ...]:
     """States of a few scenarios, for pictures and playback."""
     return tuple(corpus(url).scenarios(list(ids)))
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def told_of(url: str, fingerprint: str, ids: tuple[str, ...]):
+    """What a table says of a few scenarios."""
+    columns = [name for name in ("scenario_id", *TOLD) if name in corpus(url).cohort_columns]
+    return corpus(url).table(columns=columns, ids=list(ids))
 
 
 @st.cache_resource(max_entries=256, show_spinner=False)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 import streamlit as st
 
 from avshift_core.comparison import Comparison
+from avshift_core.notebook import RegionNote
 from avshift_core.shift.attributes import Attributes
 from avshift_core.shift.differences import Difference
 from avshift_core.shift.profile import profile
-from avshift_core.shift.regions import DescribedRegions, describe_regions, pooled_attributes
+from avshift_core.shift.regions import DescribedRegions, RegionFacts, describe_regions, pooled_attributes
 from pages.common.cached import Loaded
+from pages.common.notes import notes_of, number_of
+from pages.common.text import isolated
 
 
 def attributes_of(loaded: Loaded) -> Attributes:
@@ -18,8 +24,20 @@ def attributes_of(loaded: Loaded) -> Attributes:
 
 
 def regions_of(loaded: Loaded) -> DescribedRegions:
-    """Names, profiles, intervals and scenes of the regions."""
+    """Names, profiles, intervals and scenes of the regions; the names that people gave them, where they did."""
+    proposed, notes = proposed_regions(loaded), notes_of(loaded)
+    return DescribedRegions(*(tuple(_named(facts, notes) for facts in group)
+                              for group in (proposed.regions, proposed.violations))) if notes else proposed
+
+
+def proposed_regions(loaded: Loaded) -> DescribedRegions:
+    """The same with the names that were proposed."""
     return _regions(loaded.key, loaded.comparison)
+
+
+def _named(facts: RegionFacts, notes: Mapping[int, RegionNote]) -> RegionFacts:
+    note = notes.get(number_of(facts))
+    return replace(facts, name=isolated(note.name)) if note is not None and note.name else facts
 
 
 def cluster_profile(loaded: Loaded, partition, key: str, k: int) -> tuple[Difference, ...]:

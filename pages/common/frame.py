@@ -18,6 +18,8 @@ from pages.common import cohorts, state
 from pages.common.cached import Loaded, board, corpus, settle, workspace
 from pages.common.gate import require_login
 from pages.common.jobs import result_of
+from pages.common.notes import enter
+from pages.common.share import run_notice, share
 from pages.common.text import escape
 
 ICON = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 64" fill="none" stroke-width="7">
@@ -30,14 +32,16 @@ PAGES = {  # title -> file, icon, help
     "Regions": ("pages/regions.py", "my_location", "Where P and Q differ, named and drawn."),
     "Scenario": ("pages/scenario.py", "play_circle", "Replay a scenario and its nearest neighbours."),
     "Calibration": ("pages/calibration.py", "tune", "What P's metric would be in the traffic of Q."),
+    "Versions": ("pages/versions.py", "compare_arrows", "Is one AV version better, or did it meet easier traffic?"),
     "Clusters": ("pages/clusters.py", "workspaces", "Kinds of scenarios and their event rates."),
+    "Monitor": ("pages/monitor.py", "monitoring", "Has anything changed since the reference, week by week?"),
     "Lab": ("pages/lab.py", "science", "How far from the truth, where it is known."),
     "Data & models": ("pages/data.py", "database", "Corpora, imports, encoder, jobs."),
     "Glossary": ("pages/glossary.py", "menu_book", "Every statistic: formula, meaning, limits."),
 }
 DEMO = "Demo fleet"
 VIEW_NAMES = {"full": "Whole scenario", "context": "Context only"}
-IN_URL = tuple(f.name for f in fields(AnalysisConfig) if f.name not in ("B", "M"))  # B moves live, events have M = 1
+IN_URL = tuple(f.name for f in fields(AnalysisConfig) if f.name in state.OF_RUN)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +65,8 @@ def frame(title: str, *, needs_corpus: bool = True) -> Desk:
     require_login()
     state.arrive(title)
     settle(title)
-    board()
+    with errors_as_sentences():
+        board()
     with st.sidebar:
         st.markdown("### AVShift")
         st.caption("Is it the car, or the traffic it met?")
@@ -176,6 +181,9 @@ def comparison_or_stop(desk: Desk) -> Loaded:
         state.clip_notice()
         _metric(loaded)
         _identity(loaded)
+        share(desk, loaded, metric_of(loaded) if loaded.comparison.metrics else "")
+    enter(loaded)
+    run_notice(loaded)
     return loaded
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from math import floor, log10
+from types import MappingProxyType
 
 import streamlit as st
 
 from avshift_core.comparison import Comparison
 from avshift_core.config import AnalysisConfig
+from avshift_core.notebook import RegionNote
 from avshift_core.plots.metrics import LABELS
 from avshift_core.shift.analyze import Analysis
 from avshift_core.shift.calibrate import ESTIMATORS, Calibration
@@ -19,6 +21,7 @@ from avshift_core.shift.gate import GLOBAL_SHIFT, LOCALIZE, NO_SHIFT
 from avshift_core.shift.regions import RegionFacts, region_shares
 from avshift_core.shift.trust import CAUTION, OK, REFUSE, Check
 from pages.common import state
+from pages.common.notes import badge
 from pages.common.text import count, escape, percent, span
 
 NUMBERS_S = 0.08  # a browser on two slow cores needs as long for a row of numbers
@@ -177,11 +180,14 @@ def numbers_first() -> None:
     time.sleep(NUMBERS_S)
 
 
-def regions_text(analysis: Analysis, described: Sequence[RegionFacts] = ()) -> None:
+def regions_text(
+    analysis: Analysis, described: Sequence[RegionFacts] = (), notes: Mapping[int, RegionNote] = MappingProxyType({})
+) -> None:
     """Which regions there are, or why there are none. A stop is a result.
 
     Args:
-        described: R1, R2, ... with their proposed names, where they are at hand.
+        described: R1, R2, ... with their names, where they are at hand.
+        notes: what people say about them.
     """
     local, config = analysis.local, analysis.config
     if local is None and analysis.verdict.name == GLOBAL_SHIFT:
@@ -206,7 +212,8 @@ def regions_text(analysis: Analysis, described: Sequence[RegionFacts] = ()) -> N
         rows = []
         for region, shares in zip(local.regions, described or region_shares(analysis), strict=True):
             rows.append({
-                "Region": f"**R{region.k}** {escape(shares.name)}" if described else f"R{region.k}",
+                "Region": f"**R{region.k}** {escape(shares.name)} {badge(notes.get(region.k))}".rstrip()
+                if described else f"R{region.k}",
                 "Share of P": f"{percent(shares.p.mu)} :gray[({span(shares.p)})]",
                 "Share of Q": f"{percent(shares.q.mu)} :gray[({span(shares.q)})]",
                 "Q / P": f"{region.w_k:.2f}" if shares.ratio is None

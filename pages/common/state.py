@@ -8,15 +8,21 @@ and a link in another browser then all come out the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from functools import wraps
 from typing import Any
 
 import streamlit as st
 from streamlit.runtime.scriptrunner_utils.script_run_context import ThreadState, get_script_run_ctx
 
+from avshift_core.config import AnalysisConfig
+
 # How to draw the menu, what its links carry, the page it is on, and what the URL says since.
 MENU, CARRIED, PAGE, LAST = "_menu", "_carried", "_page", "_last"
 CLIPS = (0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 15.0, 20.0)
+# What makes a run; the clip moves live, and events have M = 1. A link that names its run no longer does so when one of
+# these is changed.
+OF_RUN = ("corpus", "P", "Q", "view", *(f.name for f in fields(AnalysisConfig) if f.name not in ("B", "M")))
 LONGEST = 4000  # characters of one value; nobody needs more, and a hostile link might have it
 
 
@@ -48,8 +54,7 @@ def real(name: str, default: float) -> float:
 
 def go(**changes: Any) -> None:
     """Write to the URL; None and "" remove a value."""
-    for name, new in changes.items():
-        text = "" if new is None else _text(new)
+    for name, text in _changed(changes).items():
         if text:
             if st.query_params.get(name) != text:
                 st.query_params[name] = text
@@ -104,8 +109,14 @@ def open_page(page: str, **changes: Any) -> None:
 
 
 def _merged(changes: dict[str, Any]) -> dict[str, str]:
-    merged = {**values(), **{name: "" if new is None else _text(new) for name, new in changes.items()}}
-    return {name: text for name, text in merged.items() if text}
+    return {name: text for name, text in {**values(), **_changed(changes)}.items() if text}
+
+
+def _changed(changes: dict[str, Any]) -> dict[str, str]:
+    """Changes of the URL as it has them, "" for what goes; with what makes a run, the run that a link names goes."""
+    texts = {name: "" if new is None else _text(new) for name, new in changes.items()}
+    other = any(name in OF_RUN and text != st.query_params.get(name, "") for name, text in texts.items())
+    return {"run": "", **texts} if other else texts
 
 
 def _text(new: Any) -> str:
@@ -182,11 +193,12 @@ def clip() -> float:
     )
 
 
-def several(name: str, label: str, options: Sequence[Any], **more: Any) -> list[Any]:
-    """A choice of several values, joined by | in the URL."""
-    wanted = value(name).split("|")
+def several(name: str, label: str, options: Sequence[Any], default: Sequence[Any] = (), **more: Any) -> list[Any]:
+    """A choice of several values, joined by | in the URL; with a default, "-" stands for none of them."""
+    wanted = value(name).split("|") if value(name) else list(map(_text, default))
     shown = [option for option in options if _text(option) in wanted]
-    return st.multiselect(label, options, **_bind(name, shown, lambda new: "|".join(map(_text, new))), **more)
+    none = "-" if default else ""
+    return st.multiselect(label, options, **_bind(name, shown, lambda new: "|".join(map(_text, new)) or none), **more)
 
 
 def toggle(name: str, label: str, default: bool = False, **more: Any) -> bool:

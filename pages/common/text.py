@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 from avshift_core.shift.calibrate import Estimate
 
-SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$<>:-])")
+SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$<>:&-])")
+# A bare address becomes a link, escaped or not, unless an invisible mark (at which no line breaks) stands in it.
+ADDRESS = re.compile(r"//|(?<=www)\.|@", re.IGNORECASE)
+TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")  # marks that turn the direction of all that follows
 
 
 def escape(text: str) -> str:
@@ -15,7 +19,18 @@ def escape(text: str) -> str:
     >>> escape("R_1 <b>*x*</b>")
     'R\\\\_1 \\\\<b\\\\>\\\\*x\\\\*\\\\</b\\\\>'
     """
-    return SPECIAL.sub(r"\\\1", text)
+    return SPECIAL.sub(r"\\\1", ADDRESS.sub("\u2060\\g<0>", text))
+
+
+def isolated(text: str) -> str:
+    """Text of people that keeps its direction to itself: what stands beside it is not turned round.
+
+    >>> isolated("cut-ins \\u202eright")
+    'cut-ins right'
+    """
+    text = TURNING.sub("", text)
+    turned = any(unicodedata.bidirectional(character) in ("R", "AL") for character in text)
+    return f"\u2068{text}\u2069" if turned else text
 
 
 def percent(value: float) -> str:

@@ -103,6 +103,12 @@ def fleet_link(**more) -> dict[str, str]:
             "view": "context", "force_localize": "1", **{name: str(value) for name, value in {**QUICK, **more}.items()}}
 
 
+def versions_link(**more) -> dict[str, str]:
+    """What the URL says to compare two weeks of v4.1 with two of v4.2."""
+    return {"P": "period=2026-W10|2026-W11,area=harbor", "Q": "period=2026-W16|2026-W17,area=harbor", "view": "context",
+            "metric": "discomfort", **{name: str(value) for name, value in {**QUICK, **more}.items()}}
+
+
 def run_through(page: AppTest) -> AppTest:
     """Run a page until no job of it is under way."""
     end = time.monotonic() + PATIENCE_S

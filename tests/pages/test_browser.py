@@ -12,7 +12,7 @@ from avshift_core.scenario.store.corpus import open_corpus
 from avshift_core.shift.gate import TITLES
 from pages.common.frame import PAGES
 from tests.pages.browsing import PATIENCE, Visit
-from tests.pages.conftest import ROOT, case_link, fleet_link
+from tests.pages.conftest import ROOT, case_link, fleet_link, versions_link
 
 pytestmark = pytest.mark.browser
 SCREENSHOTS = ROOT / "docs" / "screenshots"
@@ -21,7 +21,8 @@ COLD = {title: path for title, path in PATHS.items() if path}
 SEEN = {  # what a reader sees when a page is there
     "Overview": "How far apart are P and Q?", "Global test": "Could chance do that?", "Latent map": "scenarios",
     "Regions": "What sets it apart", "Scenario": "scenario", "Calibration": "By every estimator",
-    "Clusters": "cluster", "Lab": "What the paper prints", "Data & models": "Corpora", "Glossary": "Advantage",
+    "Versions": "Which traffic to drive next", "Clusters": "cluster", "Monitor": "How much speaks for a change?",
+    "Lab": "What the paper prints", "Data & models": "Corpora", "Glossary": "Advantage",
 }
 
 
@@ -47,6 +48,8 @@ def test_every_page_opens_by_its_link_and_is_photographed(visit, title, scheme, 
         rows = open_corpus(home.corpora.read()["Two weeks"]).table(link["Q"] + ",category=agent_cutting_in",
                                                                    columns=["scenario_id"])
         link["scenario"] = rows["scenario_id"].iloc[0]
+    if title == "Versions":
+        link = versions_link()
     one = visit(PATHS[title], link, scheme=scheme)
     expect(one.page.get_by_test_id("stMain").get_by_text(SEEN[title]).first).to_be_visible(timeout=PATIENCE)
     one.settle()
@@ -58,7 +61,7 @@ def test_every_page_opens_by_its_link_and_is_photographed(visit, title, scheme, 
 
 @pytest.mark.parametrize("title", PATHS)
 def test_nothing_is_cut_off_on_a_small_screen(visit, title, weeks):
-    one = visit(PATHS[title], weeks, width=1024)
+    one = visit(PATHS[title], versions_link() if title == "Versions" else weeks, width=1024)
     expect(one.page.get_by_test_id("stMain").get_by_text(SEEN[title]).first).to_be_visible(timeout=PATIENCE)
     one.settle()
     main = one.page.get_by_test_id("stMain")

@@ -10,7 +10,7 @@ from avshift_core.report import table_bytes
 from avshift_core.scenario.store.corpus import open_corpus
 from pages.common.exports import _report, identity
 from pages.common.frame import PAGES
-from tests.pages.conftest import fleet_link
+from tests.pages.conftest import fleet_link, versions_link
 
 PARTS = [*((file, {}) for file, *_ in PAGES.values()), ("pages/data.py", {"data": "encoder"}),
          ("pages/data.py", {"data": "jobs"})]
@@ -22,6 +22,8 @@ def test_every_page_has_tables_and_a_report_to_take_away(open_page, home, file, 
     link = {**fleet_link(), **more}
     if file == "pages/scenario.py":
         link["scenario"] = open_corpus(home.demo).table(link["P"], columns=["scenario_id"])["scenario_id"].iloc[0]
+    if file == "pages/versions.py":
+        link = versions_link()  # each cohort of one version
     page = open_page(file, link)
     labels = [button.label for button in page.get("download_button")]
     assert {"CSV", "Parquet"} <= set(labels)

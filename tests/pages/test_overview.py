@@ -5,12 +5,15 @@ import re
 from dataclasses import fields
 
 import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
 
 from avshift_core.config import AnalysisConfig
 from avshift_core.plots.metrics import LABELS
 from avshift_core.shift.gate import TITLES
+from avshift_core.workspace import HOME
 from pages.common import parts
-from tests.pages.conftest import CASES, N, case_link, fleet_link, run_through, words
+from tests.pages.conftest import APP, CASES, N, case_link, fleet_link, run_through, words
 
 
 def metrics(page) -> dict[str, str]:
@@ -181,3 +184,13 @@ def test_every_check_and_estimator_is_named_in_plain_words(line_analysis):
     assert {c.check for c in line_analysis.trust} <= set(parts.CHECKS)
     assert set(parts.SENTENCES) == set(LABELS)
     assert {r.name for r in line_analysis.reference} <= set(parts.TESTS)
+
+
+def test_a_home_that_cannot_be_used_is_one_sentence(home, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv(HOME, str(tmp_path / "file" / "home"))
+    st.cache_resource.clear()
+    page = AppTest.from_file(str(APP), default_timeout=60).run()
+    said = page.error[0].value.replace("\\", "")
+    assert not page.exception and "cannot be made: Not a directory" in said and f"Set {HOME} to a folder" in said
+    st.cache_resource.clear()

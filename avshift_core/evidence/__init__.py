@@ -1,0 +1,1 @@
+"""The evidence pack: one self-contained HTML file of a comparison, and the JSON behind it."""
