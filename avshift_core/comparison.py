@@ -15,6 +15,7 @@ from avshift_core.config import AnalysisConfig
 from avshift_core.errors import AVShiftError
 from avshift_core.latent.cohort import Cohort, check_metric, check_pair, make_cohort
 from avshift_core.latent.corpora import CorpusPair, read_pair
+from avshift_core.latent.sampling import with_all_drives
 from avshift_core.notebook.entries import Look, now
 from avshift_core.progress import Progress, within
 from avshift_core.scenario.measure.metrics import METRICS, exceedance
@@ -156,7 +157,7 @@ def comparison_steps(
     yield Progress("Reading both cohorts", 0.01)
     opened = open_corpus(corpus, fingerprint=fingerprint)
     columns = [name for name in opened.metric_columns if name not in NOT_EVENTS]
-    pair = read_pair(opened, source, target, metrics=columns, model=model, view=view)
+    pair = read_pair(opened, source, target, metrics=columns, model=model, view=view, sums=False)
     settings = AnalysisConfig(**(config or {}))
     P, Q, families, left_out = as_events(pair, settings)
     analysis = yield from within(analysis_steps(P, Q, settings), 0.03, 1.0)
@@ -174,6 +175,8 @@ def as_events(
     check_pair(pair.P, pair.Q)  # before anything is taken of values that may not be there
     families = [_family(name, pair) for name in pair.P.ell]
     P, Q = (_with_events(cohort, families) for cohort in (pair.P, pair.Q))
+    P, Q = (cohort if drawn is None else with_all_drives(cohort, pair.corpus, query)
+            for cohort, drawn, query in zip((P, Q), pair.drawn, (pair.source, pair.target), strict=True))
     left_out, kept = {}, []
     for family in families:
         for text in family.texts:

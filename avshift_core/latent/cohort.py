@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,18 @@ from avshift_core.errors import CohortError, TableError
 MIN_SCENARIOS = 200  # below, the half-width of the advantage exceeds 0.08: no verdict but "undecided" is possible
 MIN_DRIVES = 10  # five folds by drive, and two halves for the regions, need two drives each
 MAX_IMBALANCE = 1000  # beyond, the smaller cohort is a rounding error of the larger
+
+
+@dataclass(frozen=True, eq=False)
+class Rest:
+    """Drives of a cohort that were not drawn for a comparison; arrays of one entry a drive.
+
+    Attributes:
+        n: scenarios; ell: metric name -> sum of its values.
+    """
+
+    n: np.ndarray
+    ell: Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +41,7 @@ class Cohort:
         obs: all other columns, one row a scenario.
         has_drives: False when no drive ids were given and independence is assumed.
         fingerprint: SHA-256 over every byte of the latents, metrics, drives and attributes.
+        rest: sums of the drives that were not drawn, where the cohort is a sample; None where it is whole.
     """
 
     name: str
@@ -39,6 +52,7 @@ class Cohort:
     obs: pd.DataFrame
     has_drives: bool = True
     fingerprint: str = field(default="", compare=False)
+    rest: Rest | None = None
 
     @property
     def n(self) -> int:
@@ -91,6 +105,16 @@ def make_cohort(name, z, *, drive_id=None, ell=None, obs=None) -> Cohort:
     for array in (z, drive, drive_ids, *ell.values()):
         array.setflags(write=False)
     return Cohort(name, z, drive, drive_ids, ell, obs, has_drives, fingerprint)
+
+
+def with_rest(cohort: Cohort, rest: Rest) -> Cohort:
+    """A cohort that is a sample, with the sums of the drives that were not drawn; they are part of its fingerprint."""
+    digest = hashlib.sha256(cohort.fingerprint.encode() + rest.n.tobytes())
+    for key in sorted(rest.ell):
+        digest.update(key.encode() + rest.ell[key].tobytes())
+    for array in (rest.n, *rest.ell.values()):
+        array.setflags(write=False)
+    return replace(cohort, rest=rest, fingerprint=digest.hexdigest())
 
 
 def _fingerprint(z, drive, ell, obs) -> str:
@@ -169,6 +193,12 @@ def check_metric(P: Cohort, Q: Cohort, name: str, M: float) -> None:
             raise CohortError(
                 f"Metric '{name}' of '{cohort.name}' runs from {value.min():g} to {value.max():g}; it must lie in "
                 f"[0, {M:g}]. Rescale it, or set --M to its largest possible value."
+            )
+        if cohort.rest is not None and not np.isfinite(cohort.rest.ell[name]).all():
+            count = int((~np.isfinite(cohort.rest.ell[name])).sum())
+            raise CohortError(
+                f"Metric '{name}' is missing or infinite in scenarios of {count:,} drives of '{cohort.name}' that were "
+                "not drawn. Fill these in or leave the scenarios out."
             )
     both = np.concatenate([P.ell[name], Q.ell[name]])
     if both.min() == both.max():

@@ -17,7 +17,7 @@ from avshift_core.encoder import weights
 from avshift_core.errors import CohortError, CorpusError
 from avshift_core.latent.cautions import about_rate, about_training, about_versions
 from avshift_core.latent.cohort import Cohort, make_cohort
-from avshift_core.latent.sampling import MOST, draw_drives
+from avshift_core.latent.sampling import MOST, Drawn, draw_drives, with_all_drives
 from avshift_core.scenario.schema import UNKNOWN
 from avshift_core.scenario.store.corpus import Corpus
 from avshift_core.scenario.store.manifest import STATES, Definition
@@ -38,6 +38,7 @@ class CorpusPair:
         view: what of a scenario the latents show; None for imported ones, of which nobody knows.
         definitions: metric -> what its values mean, with M = 1 for an exceedance.
         cautions: what is no error and yet bears on the result, one sentence each.
+        drawn: of P and of Q, what a sample was drawn from; None for a cohort that is whole.
     """
 
     P: Cohort
@@ -49,11 +50,12 @@ class CorpusPair:
     view: str | None
     definitions: Mapping[str, Definition]
     cautions: tuple[str, ...]
+    drawn: tuple[Drawn | None, Drawn | None] = (None, None)
 
 
 def read_pair(
     corpus: Corpus, source: CohortQuery | str, target: CohortQuery | str, *, metrics: Sequence[str] = (),
-    model: str | None = None, view: str = "full", most: int = MOST,
+    model: str | None = None, view: str = "full", most: int = MOST, sums: bool = True,
 ) -> CorpusPair:
     """Both cohorts of a comparison, with the same latents and without a scenario in common.
 
@@ -61,6 +63,7 @@ def read_pair(
         metrics: as in Corpus.table.
         model, view: as in choose_latents.
         most: scenarios of a cohort beyond which drives are drawn from it.
+        sums: whether to read the sums of the drives that were not drawn; False for who adds them later.
     """
     queries = source, target = as_query(source), as_query(target)
     if source == target:
@@ -72,16 +75,20 @@ def read_pair(
     P, Q = (cohort_of(corpus, query, metrics=metrics, latents=latents, name=name)
             for (query, _), name in zip(drawn, names, strict=True))
     check_disjoint(P, Q)
+    samples = tuple(sample for _, sample in drawn)
+    if sums:
+        P, Q = (cohort if sample is None else with_all_drives(cohort, corpus, query)
+                for cohort, sample, query in zip((P, Q), samples, queries, strict=True))
     found = OF_ENCODER.fullmatch(latents)
     states = [{part.files[STATES].sha256 for part in corpus.parts if part.admits(query) and STATES in part.files}
               for query in queries]
     cautions = (
-        *(sample.caution(name) for (_, sample), name in zip(drawn, names, strict=True) if sample is not None),
+        *(sample.caution(name) for sample, name in zip(samples, names, strict=True) if sample is not None),
         *about_versions(P, Q, found and found[2]),
         *about_training(P, Q, states, _card_at_hand(found and found[1], model)),
         *about_rate(P, Q, [name for name, definition in definitions.items() if definition.needs_hz]),
     )
-    return CorpusPair(P, Q, corpus, source, target, latents, found and found[2], definitions, cautions)
+    return CorpusPair(P, Q, corpus, source, target, latents, found and found[2], definitions, cautions, samples)
 
 
 def cohort_of(

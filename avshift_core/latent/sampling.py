@@ -1,7 +1,8 @@
 """Cohorts beyond what one machine compares in minutes: some of their drives, drawn at random, stand for all.
 
 Bounds and intervals count drives, so those of the drawn ones already say how much less is known than from all of them:
-nothing has to be added for the drawing.
+nothing has to be added for the drawing. Of the other drives the sums of the metrics are read, for which no latent is
+needed: observed rates are those of all drives, and calibrated ones move with them (shift/calibrate.py).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from avshift_core.errors import CohortError
+from avshift_core.latent.cohort import Cohort, Rest, with_rest
 from avshift_core.scenario.schema import UNKNOWN
 from avshift_core.scenario.store.corpus import Corpus
 from avshift_core.scenario.store.query import CohortQuery
@@ -31,7 +33,8 @@ class Drawn:
 
     def caution(self, name: str) -> str:
         return (f"'{name}' is a sample of {self.drives:,} of its {self.drives_all:,} drives, drawn at random: "
-                f"{self.n:,} of {self.n_all:,} scenarios. Bounds and intervals are those of the sample.")
+                f"{self.n:,} of {self.n_all:,} scenarios. Bounds, regions and weights are those of the sample; the "
+                "observed rate is that of all drives.")
 
 
 def draw_drives(
@@ -59,3 +62,10 @@ def draw_drives(
     chosen = sizes.iloc[kept]
     drawn = Drawn(int(chosen["n"].sum()), n_all, len(kept), len(sizes))
     return replace(query, **{DRIVE: tuple(chosen[DRIVE])}), drawn
+
+
+def with_all_drives(cohort: Cohort, corpus: Corpus, query: CohortQuery) -> Cohort:
+    """A drawn cohort, with the sums of its metrics in those drives of the query that were not drawn."""
+    sums = corpus.drive_sums(query, list(cohort.ell))
+    sums = sums[~sums.index.isin(cohort.drive_ids)].astype(float)
+    return with_rest(cohort, Rest(sums["n"].to_numpy(), {name: sums[name].to_numpy() for name in cohort.ell}))

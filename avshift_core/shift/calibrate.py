@@ -11,6 +11,7 @@ from scipy import optimize, stats
 from avshift_core.config import AnalysisConfig
 from avshift_core.errors import ConfigError
 from avshift_core.latent.cells import OUTSIDE
+from avshift_core.latent.cohort import Rest
 from avshift_core.latent.space import Space
 from avshift_core.shift.c2st import GlobalTest, sigmoid
 from avshift_core.shift.drives import Pool, folds_by_drive
@@ -99,11 +100,31 @@ class Influence:
     target: np.ndarray
 
     def __sub__(self, other: Influence) -> Influence:
-        return Influence(self.mu - other.mu, self.source - other.source, self.target - other.target)
+        return Influence(self.mu - other.mu, *(_joined(a, -b) for a, b in self._with(other)))
+
+    def __add__(self, other: Influence) -> Influence:
+        return Influence(self.mu + other.mu, *(_joined(a, b) for a, b in self._with(other)))
+
+    def _with(self, other: Influence) -> tuple:
+        return (self.source, other.source), (self.target, other.target)
 
     @property
     def variance(self) -> float:
         return sum(len(s) / max(len(s) - 1, 1) * float(s @ s) for s in (self.source, self.target))
+
+
+def _joined(a, b) -> np.ndarray:
+    """a + b; drives that only one of them counts come last, and add nothing to the other.
+
+    >>> _joined(np.array([1.0, 2.0]), np.array([10.0, 10.0, 10.0]))
+    array([11., 12., 10.])
+    """
+    if len(a) == len(b):
+        return a + b
+    longer, shorter = (a, b) if len(a) > len(b) else (b, a)
+    total = longer.copy()
+    total[: len(shorter)] += shorter
+    return total
 
 
 def difference(a: Estimate, b: Estimate) -> Estimate:
@@ -152,7 +173,12 @@ class Strata:
 
 @dataclass(frozen=True, eq=False)
 class Calibrator:
-    """All that calibration needs and B does not change, so that moving the clip costs milliseconds."""
+    """All that calibration needs and B does not change, so that moving the clip costs milliseconds.
+
+    Where a cohort is a sample, drives that were not drawn (rest_P, rest_Q) count in the observed rates. A calibrated
+    rate is then what was observed in all drives, plus the move that the weights make in the drawn ones: a difference
+    estimator for two-phase samples (Sarndal, Swensson and Wretman 1992). Its interval holds the noise of both.
+    """
 
     ell_P: Mapping[str, np.ndarray]
     ell_Q: Mapping[str, np.ndarray]
@@ -171,40 +197,45 @@ class Calibrator:
     khat: float
     level: float
     M: float
+    rest_P: Rest | None = None
+    rest_Q: Rest | None = None
 
     def calibrate(self, metric: str, B: float) -> Calibration:
         """Every estimate of one metric at clip B, O(n)."""
         if not B > 0:
             raise ConfigError(f"B is {B:g}; the clip of the weights must be above 0.")
         ell, m_P, m_Q = self.ell_P[metric], self.m_P[metric], self.m_Q[metric]
-        naive, target = self._mean(ell, 0), self._mean(self.ell_Q[metric], 1)
+        drawn, naive, target = self._mean(ell, 0), self._whole_mean(metric, 0), self._whole_mean(metric, 1)
+        more = naive - drawn
         w = self.cells.weights(B)
         strata = self._stratified(self.cells, ell, B)
         w_ipw = np.minimum(self.w_ipw, B)
         found: dict[str, Estimate | None] = {name: None for name in ESTIMATORS}
         per_drive = np.bincount(self.drive_P, w)
         ess, ess_drives = (float(v.sum() ** 2 / (v @ v)) for v in (w, per_drive))
-        found["strata"] = self._counted(strata, ess, ess_drives, 1, metric)
-        found["ipw"] = self.interval(self._weighted(w_ipw, ell, m_P, m_Q))
-        found["aipw"] = self.interval(self._weighted(_rake(w_ipw, self.cells, B), ell, m_P, m_Q, augment=True))
+        found["strata"] = self._counted(strata + more, ess, ess_drives, 1, metric)
+        found["ipw"] = self.interval(self._weighted(w_ipw, ell, m_P, m_Q) + more)
+        found["aipw"] = self.interval(self._weighted(_rake(w_ipw, self.cells, B), ell, m_P, m_Q, augment=True) + more)
         if self.w_balance[metric] is not None:
-            found["balance"] = self.interval(self._weighted(np.minimum(self.w_balance[metric], B), ell, m_P, m_Q))
+            balance = self._weighted(np.minimum(self.w_balance[metric], B), ell, m_P, m_Q)
+            found["balance"] = self.interval(balance + more)
         if self.regions is not None:
             lis = self._stratified(self.regions, ell, B)
-            found["lis"] = self.interval(lis, bias=lis.mu - strata.mu)  # what the regions leave, as the cells see it
-            found["lis_paper"] = self.interval(self._paper(ell, B))
-        seen_in_Q = self._counted(target, len(self.drive_Q), self.n_drives[1], 0, metric)
-        left = self.interval(target - strata, low=-self.M)
+            bias = lis.mu - strata.mu  # what the regions leave, as the cells see it
+            found["lis"] = self.interval(lis + more, bias=bias)
+            found["lis_paper"] = self.interval(self._paper(ell, B) + more)
+        seen_in_Q = self._counted(target, *self._size(1), 0, metric)
+        left = self.interval(target - (strata + more), low=-self.M)
         return Calibration(
             metric=metric, B=B, **found, target=seen_in_Q,
-            naive=self._counted(naive, len(ell), self.n_drives[0], 1, metric),
-            traffic=self.interval(strata - naive, low=-self.M),
+            naive=self._counted(naive, *self._size(0), 1, metric),
+            traffic=self.interval(strata - drawn, low=-self.M),
             residual=left if target.variance > 0 else difference(seen_in_Q, found["strata"]),
             ess=ess, ess_drives=ess_drives, khat=self.khat,
             clipped_mass=float((self.cells.q - self.cells.masses(B)[0])[self.cells.free].clip(0).sum()),
             uncovered_mass=self.uncovered_mass, top_drive=float(per_drive.max() / per_drive.sum()),
             event_drives=int((np.bincount(self.drive_P, ell) > 0).sum()),
-            sigma2_naive=naive.variance * len(ell), sigma2_lis=strata.variance * len(ell),
+            sigma2_naive=drawn.variance * len(ell), sigma2_lis=strata.variance * len(ell),
         )
 
     def interval(self, value: Influence, bias: float = 0.0, low: float = 0.0, drives: int | None = None) -> Estimate:
@@ -245,6 +276,25 @@ class Calibrator:
     def _mean(self, ell, side: int) -> Influence:
         mu = float(ell.mean())
         return Influence(mu, *(self.sums(of_P=ell - mu) if side == 0 else self.sums(of_Q=ell - mu)))
+
+    def _whole_mean(self, metric: str, side: int) -> Influence:
+        """Mean of a cohort with all of its drives, also those that were not drawn."""
+        ell, rest = (self.ell_P, self.rest_P) if side == 0 else (self.ell_Q, self.rest_Q)
+        drawn = self._mean(ell[metric], side)
+        if rest is None:
+            return drawn
+        n, total = len(ell[metric]) + rest.n.sum(), ell[metric].sum() + rest.ell[metric].sum()
+        own = ell[metric] - total / n
+        counted = (self.sums(of_P=own) if side == 0 else self.sums(of_Q=own))[side] * len(own) / n
+        sums = [drawn.source, drawn.target]
+        sums[side] = np.concatenate([counted, (rest.ell[metric] - total / n * rest.n) / n])
+        return Influence(float(total / n), *sums)
+
+    def _size(self, side: int) -> tuple[float, int]:
+        """Scenarios and drives of a cohort, with those that were not drawn."""
+        drive, rest = (self.drive_P, self.rest_P) if side == 0 else (self.drive_Q, self.rest_Q)
+        more = (0.0, 0) if rest is None else (float(rest.n.sum()), len(rest.n))
+        return len(drive) + more[0], self.n_drives[side] + more[1]
 
     def _weighted(self, w, ell, m_P, m_Q, augment: bool = False) -> Influence:
         """Self-normalised weighted mean, or with `augment` the doubly robust one.
@@ -313,7 +363,7 @@ def make_calibrator(
         (P.n_drives, Q.n_drives), w_ipw,
         {k: _entropy_balance(test, m_P[k], m_Q[k]) for k in metrics}, cells, regions,
         None if paper is None else paper.region_P, None if paper is None else paper.region_Q,
-        float(cells.q[~cells.free].sum()), pareto_khat(w_ipw), config.level, config.M,
+        float(cells.q[~cells.free].sum()), pareto_khat(w_ipw), config.level, config.M, P.rest, Q.rest,
     )
 
 

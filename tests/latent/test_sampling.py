@@ -1,12 +1,17 @@
 """Cohorts that are too large are drawn by drive: whole drives, the same ones again, and intervals that hold."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from avshift_core.comparison import comparison_steps
 from avshift_core.errors import CohortError
+from avshift_core.latent.cohort import check_metric
 from avshift_core.latent.corpora import read_pair
 from avshift_core.latent.sampling import draw_drives
+from avshift_core.progress import finish
 from avshift_core.scenario.schema import ID_FIELDS, UNKNOWN
 from avshift_core.scenario.store.corpus import create_or_open, open_corpus
 from avshift_core.scenario.store.query import CohortQuery
@@ -33,7 +38,45 @@ def test_whole_drives_are_drawn_and_always_the_same(tmp_path):
     pair = read_pair(corpus, W10, W11, metrics=["discomfort"], most=604)
     assert (pair.P.n, pair.P.n_drives, pair.P.name, pair.source) == (600, 60, "2026-W10", W10)
     assert pair.cautions[0] == ("'2026-W10' is a sample of 60 of its 150 drives, drawn at random: 600 of 1,500 "
-                                "scenarios. Bounds and intervals are those of the sample.")
+                                "scenarios. Bounds, regions and weights are those of the sample; the observed rate is "
+                                "that of all drives.")
+
+
+def test_sums_of_all_other_drives_come_with_a_sample(tmp_path):
+    corpus = weeks(str(tmp_path / "fleet"), n=1500, drives=150)
+    metrics = ["discomfort", "ttc_min_s<1.5"]
+    pair = read_pair(corpus, W10, W11, metrics=metrics, most=604)
+    everything = corpus.table(W10, metrics=metrics)
+    assert len(pair.P.rest.n) == 90 and pair.P.rest.n.sum() == 900
+    for name in metrics:
+        assert pair.P.ell[name].sum() + pair.P.rest.ell[name].sum() == everything[name].sum()
+    sampled = read_pair(corpus, W10, W11, metrics=metrics, most=604, sums=False)
+    assert sampled.P.rest is None and sampled.P.fingerprint != pair.P.fingerprint
+    found = analyze(pair.P, pair.Q, classifier="cells", repeats=1, folds=2, n_perm=19).calibrations["discomfort"]
+    assert found.naive.mu == pytest.approx(everything["discomfort"].mean())
+    assert found.target.mu == pytest.approx(corpus.table(W11, metrics=metrics)["discomfort"].mean())
+
+
+def test_a_comparison_of_samples_observes_all_drives(tmp_path, monkeypatch):
+    corpus = weeks(str(tmp_path / "fleet"), n=1500, drives=150)
+    monkeypatch.setattr("avshift_core.comparison.read_pair", partial(read_pair, most=604))
+    made = finish(comparison_steps(corpus.url, "period=2026-W10", "period=2026-W11", config={
+        "classifier": "cells", "repeats": 1, "folds": 2, "n_perm": 19}))
+    everything = corpus.table(W10, metrics=["ttc_min_s<1.5"])
+    assert made.analysis.P.n == 600 and "a sample of 60 of its 150 drives" in made.cautions[0]
+    assert made.analysis.calibrate(10.0, "ttc_min_s<1.5").naive.mu == pytest.approx(everything["ttc_min_s<1.5"].mean())
+
+
+def test_a_metric_that_is_missing_in_drives_that_were_not_drawn_is_refused(tmp_path):
+    url = str(tmp_path / "fleet")
+    corpus = weeks(url, n=1500, drives=150)
+    kept = set(draw_drives(corpus, W10, "W10", most=604)[0].drive_id)
+    drive = [f"2026-03-02-d{i % 150}" for i in range(1500)]
+    risk = np.where([d == min(set(drive) - kept) for d in drive], np.nan, 0.5)
+    other = weeks(str(tmp_path / "other"), n=1500, drives=150, risk=risk)
+    pair = read_pair(other, W10, W11, metrics=["risk"], most=604)
+    with pytest.raises(CohortError, match="'risk' is missing or infinite in scenarios of 1 drives"):
+        check_metric(pair.P, pair.Q, "risk", 1.0)
 
 
 @pytest.mark.parametrize(("options", "most", "said"), [

@@ -220,6 +220,21 @@ class Corpus:
         parts = self._admitted(query)
         return self._scan(parts, [META, METRICS] if metrics else [META]).sums(query, by, metrics)
 
+    def drive_sums(self, query: CohortQuery | str = ALL, metrics: Sequence[str] | str = ()) -> pd.DataFrame:
+        """Scenarios `n` and sums of metrics of every drive, by drive_id; part by part, for a corpus of any size.
+
+        Args:
+            metrics: as in `table`. Where a value is missing, the sum of its drive is, too.
+        """
+        query, metrics, found = as_query(query), _names("metrics", metrics), []
+        for part in self._admitted(query):
+            if self._scan([part], [META]).sums(query, (), ())["n"].iloc[0]:
+                rows = self.table(query, ["drive_id"], metrics, part=part.id)[["drive_id", *metrics]].assign(n=1)
+                found.append(rows.groupby("drive_id").sum(skipna=False))
+        if not found:
+            raise self._nothing(query)
+        return pd.concat(found).groupby(level=0).sum(skipna=False)
+
     def summary(self) -> dict:
         """What `corpus DIR` prints and writes."""
         from avshift_core.scenario.store.summary import summarize
