@@ -27,6 +27,8 @@ class Truth:
             None on the line, where there are none.
         mu_B_P, mu_B_Q: expected metric of a second AV version under P and Q, where Q was driven by one; mu_P and mu_Q
             are those of the first.
+        rate_P, rate_Q, rate_B_P, rate_B_Q: (n,) exact event rate at each scenario of P and of Q, by the first version
+            and by the second; None on the line.
     """
 
     mu_P: float
@@ -38,6 +40,10 @@ class Truth:
     cluster_Q: np.ndarray | None = None
     mu_B_P: float | None = None
     mu_B_Q: float | None = None
+    rate_P: np.ndarray | None = None
+    rate_Q: np.ndarray | None = None
+    rate_B_P: np.ndarray | None = None
+    rate_B_Q: np.ndarray | None = None
 
     @property
     def shifted(self) -> tuple[np.ndarray, np.ndarray]:
@@ -210,6 +216,7 @@ def manifold_case(
         shape.mean_rate(shape.mass_P), shape.mean_rate(shape.mass_Q), gamma_star, w, shape.ratio(side_Q[1]),
         *(np.where(np.isin(k, list(MASS_P)), k, -1) for k in (side_P[2], side_Q[2])),
         other.mean_rate(shape.mass_P), other.mean_rate(shape.mass_Q),
+        *(driven.rate(u) for driven in (shape, other) for u in (side_P[1], side_Q[1])),
     )
     cohorts = []
     for name, (z, u, _, drive), driven in (("P", side_P, shape), ("Q", side_Q, other)):
