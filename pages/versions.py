@@ -50,8 +50,8 @@ def versions(loaded: Loaded, found: VersionComparison, truth: VersionTruth | Unt
     with st.container(horizontal=True, vertical_alignment="bottom"):
         reference = state.segmented(
             "reference", "In whose traffic", tuple(REFERENCE_NAMES), "mean", format_func=REFERENCE_NAMES.get,
-            help="Whose traffic both versions are put in: that of P, that of Q, or the mean of the two answers, which "
-            "the verdict rests on. They differ when a version helps in traffic that one cohort met more often.",
+            help="Whose traffic both versions are put in: that of P, that of Q, or the mean of the two answers. They "
+            "differ when a version helps in traffic that one cohort met more often. The verdict asks all three.",
         )
         wanted = state.toggle("truth", "Show the truth", help="On a simulated fleet, such as the demo, every scenario "
                               "can be replayed by the other version, so that the true parts are known. The first time "
@@ -95,8 +95,9 @@ def headline(loaded: Loaded, found: VersionComparison, split: Split) -> None:
     verdict = found.verdict(split.metric)
     color, icon = BADGES[verdict]
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.badge(verdict, icon=icon, color=color, help="By the interval of the performance part, mean of both "
-                 "references: better or worse when it leaves out zero, inside noise when it does not.")
+        st.badge(verdict, icon=icon, color=color, help="By the intervals of the performance part in P's traffic, in "
+                 "Q's and on the mean of both: better or worse when all of them leave out zero, inside noise when one "
+                 "does not.")
         if found.same_version:
             st.badge("A/A", icon=":material/content_copy:", color="gray",
                      help="Both cohorts were driven by the same version: the performance part should be zero.")

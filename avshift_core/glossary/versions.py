@@ -53,8 +53,8 @@ ENTRIES = (
     ),
     Entry(
         "version-verdict", "Better, worse, inside noise",
-        "The verdict on B: by the 95 % drive-level interval of the performance part, mean of both references. Inside "
-        "noise means that the interval holds zero.",
+        "The verdict on B: by the 95 % drive-level intervals of the performance part in P's traffic, in Q's and on the "
+        "mean of both, all of which have to leave out zero on the same side. Inside noise means that one holds it.",
         "When many metrics are looked at: at 5 % one in twenty is better or worse by chance.",
         r"0\notin[\mathrm{lo},\mathrm{hi}]", "", (), "verdict of versions too few events not to be trusted",
     ),
@@ -71,7 +71,7 @@ ENTRIES = (
         "detectable-difference", "Smallest detectable difference",
         "The difference between the versions that this many drives would call better or worse with probability 0.8.",
         "For drives unlike those at hand, and for metrics with few events.",
-        r"(z_{0.975}+z_{0.8})\,\mathrm{se}", "", (), "power sample size drives needed minimum MDE",
+        r"(t_{0.975}+t_{0.8})\,\max(\mathrm{se})", "", (), "power sample size drives needed minimum MDE",
     ),
     Entry(
         "collection-plan", "Collection plan",

@@ -15,7 +15,7 @@ from avshift_core.shift.c2st import POWER
 from avshift_core.shift.naming import name_sets
 from avshift_core.shift.regions import pooled_attributes
 from avshift_core.shift.support import FEW_SCENARIOS, Support
-from avshift_core.shift.version_split import Split, VersionFit, part_rows
+from avshift_core.shift.version_split import REFERENCES, Split, VersionFit, part_rows
 
 PER = 1_000  # further scenarios that the planner's gains are counted for
 GROUPS = 8  # kinds of traffic outside of the regions that are told apart
@@ -24,12 +24,12 @@ OF_A, OF_B = "A", "B"
 
 @dataclass(frozen=True)
 class Power:
-    """What the performance part, mean of both references, can decide at this number of drives.
+    """What the performance part can decide at this number of drives.
 
     Attributes:
-        se: drive-level standard error. detectable: smallest difference seen with probability 0.8 at two-sided level
-            1 - config.level.
-        observed: the performance part; decided: whether its interval leaves out 0.
+        se: largest drive-level standard error among P's traffic, Q's and the mean of both, all of which a verdict asks.
+        detectable: smallest difference seen with probability 0.8 at two-sided level 1 - config.level.
+        observed: the performance part, mean of both; decided: as in Split.
         factor: times as many drives of both cohorts would see a difference of the observed size with probability 0.8;
             None where the observed one is 0.
         drives_P, drives_Q, n_P, n_Q: drives and scenarios of each cohort then; None without a factor.
@@ -56,15 +56,15 @@ def power_of(split: Split, config: AnalysisConfig) -> Power:
 
     The standard error falls with the square root of the number of drives, when new drives are like the old ones.
     """
-    part = split.performance["mean"]
+    mu, se = split.performance["mean"].mu, max(split.performance[ref].se for ref in REFERENCES)
     t = stats.t(max(min(split.drives_P, split.drives_Q), 2) - 1)
-    detectable = float(t.ppf((1 + config.level) / 2) + t.ppf(POWER)) * part.se
-    factor = (detectable / part.mu) ** 2 if part.mu and np.isfinite(part.mu) and part.se > 0 else None
+    detectable = float(t.ppf((1 + config.level) / 2) + t.ppf(POWER)) * se
+    factor = (detectable / mu) ** 2 if mu and np.isfinite(mu) and se > 0 else None
     if factor is not None and factor > 1e6:
         factor = None
     needed = [None if factor is None else ceil(factor * n)
               for n in (split.drives_P, split.drives_Q, split.in_P, split.in_Q)]
-    return Power(split.metric, part.se, detectable, part.mu, not part.lo <= 0 <= part.hi, factor, *needed)
+    return Power(split.metric, se, detectable, mu, split.decided, factor, *needed)
 
 
 # Which traffic to drive next ------------------------------------------------------------------------------------------

@@ -78,7 +78,10 @@ def conclusion(found: VersionComparison, split: Split, event: str, unit: str = "
         seen = "no difference is seen" if verdict == NOISE else "but a difference is seen"
         return (f"{A} against itself: the performance part should be zero, and {seen} ({amount}) in “{event}”.")
     if verdict == NOISE:
-        return f"Inside noise: {B} against {A} in the same traffic makes {amount} in “{event}”, which may be chance."
+        part = split.performance["mean"]
+        where = "which may be chance" if part.lo <= 0 <= part.hi else \
+            "but in the traffic of P or of Q alone it may be chance"
+        return f"Inside noise: {B} against {A} in the same traffic makes {amount} in “{event}”, {where}."
     return f"{B} is {verdict} than {A} in “{event}”: {amount} in the same traffic."
 
 

@@ -82,6 +82,12 @@ class Split:
     events_P: int
     events_Q: int
 
+    @property
+    def decided(self) -> bool:
+        """Whether the performance part is off 0, to the same side, in P's traffic, in Q's and on the mean of both."""
+        found = [self.performance[ref] for ref in REFERENCES]
+        return all(e.lo > 0 for e in found) or all(e.hi < 0 for e in found)
+
 
 def make_fit(analysis: Analysis, support: Support, m_P, m_Q, odds: bool = True) -> VersionFit:
     """Weights between the common traffic of P and Q, both ways.

@@ -10,8 +10,6 @@ import re
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from avshift_core.errors import CohortError
 from avshift_core.latent.cautions import VERSION
 from avshift_core.latent.cohort import Cohort
@@ -82,15 +80,18 @@ def higher_is_worse(metric: str) -> bool:
 
 
 def judge(split: Split, trusted: bool = True) -> str:
-    """The verdict on B by the interval of the performance part, mean of both references."""
+    """The verdict on B by the intervals of the performance part.
+
+    A version is called better or worse when it is so in P's traffic, in Q's and on the mean of both: whose traffic is
+    the reference is a choice, and no verdict should hang on it.
+    """
     if not trusted:
         return UNTRUSTED
     if min(split.events_P, split.events_Q) < FEW_EVENTS:
         return FEW
-    part = split.performance["mean"]
-    if part.lo <= 0 <= part.hi or not np.isfinite(part.mu):
+    if not split.decided:
         return NOISE
-    return WORSE if (part.mu > 0) == higher_is_worse(split.metric) else BETTER
+    return WORSE if (split.performance["mean"].mu > 0) == higher_is_worse(split.metric) else BETTER
 
 
 def check_view(view: str | None) -> None:

@@ -10,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from avshift_core import archive
+from avshift_core.config import AnalysisConfig
 from avshift_core.errors import CohortError
 from avshift_core.latent.benchmark import METRIC, manifold_case
 from avshift_core.latent.cohort import make_cohort
 from avshift_core.shift.analyze import analyze
 from avshift_core.shift.calibrate import Estimate
+from avshift_core.shift.power import power_of
 from avshift_core.shift.support import Support, join_small
 from avshift_core.shift.trust import OK, REFUSE
 from avshift_core.shift.version_report import conclusion, summary, to_version_report
@@ -147,6 +149,17 @@ def a_split(lo, hi, metric="hard_brake", events=(20, 20)):
 ])
 def test_the_verdict_follows_the_interval_and_what_is_bad(lo, hi, metric, verdict):
     assert judge(a_split(lo, hi, metric)) == verdict
+
+
+@pytest.mark.parametrize(("P", "Q"), [((-0.001, 0.03), (0.01, 0.03)), ((0.01, 0.03), (-0.001, 0.03)),
+                                      ((-0.03, -0.01), (0.01, 0.05))])
+def test_no_verdict_hangs_on_whose_traffic_is_the_reference(P, Q):
+    one, other = (a_split(*ends).performance["P"] for ends in (P, Q))
+    split = a_split(0.001, 0.03)
+    split = replace(split, performance={**split.performance, "P": one, "Q": other})
+    assert judge(split) == NOISE and not power_of(split, AnalysisConfig()).decided
+    assert "in the traffic of P or of Q alone" in conclusion(
+        SimpleNamespace(version_A="v1", version_B="v2", same_version=False, verdict=lambda *_: NOISE), split, "braking")
 
 
 def test_few_events_and_distrust_come_first():
