@@ -230,7 +230,8 @@ def run_versions(arguments: argparse.Namespace) -> None:
     def steps():
         analysis = yield from within(
             analysis_steps(pair.P, pair.Q, _with_limit(config, pair, arguments), arguments.metric), 0.0, 0.7)
-        return analysis, (yield from within(version_steps(analysis, pair.view, versions=versions), 0.7, 1.0))
+        steps = version_steps(analysis, pair.view, versions=versions, cautions=pair.cautions)
+        return analysis, (yield from within(steps, 0.7, 1.0))
 
     analysis, found = finish_with_bar(steps())
     if arguments.json is not None:

@@ -7,7 +7,7 @@ through the whole of `analyze` and `compare_versions`, with the settings of a us
 1. ell: error of every part, bias in units of the raw confounding (what the traffic alone makes of the difference), and
    coverage of the 95 % intervals. The bias of the performance part is told by the same fit with every event replaced by
    its exact rate, less the exact effect in the same scenarios: the luck of events and of the draw, which has mean 0,
-   is left out, and what remains is what the adjustment missed. `strata`, `weights` and `model` are the same by cells
+   is left out, and what remains is what the adjustment missed; `rms` is that of a single pair. `strata`, `weights` and `model` are the same by cells
    alone, with classifier weights but no model, and with a model but no classifier weights; `none` adjusts nothing.
 2. unchanged: no version effect, the same shift of the traffic: how often "better" or "worse" is said all the same.
 Seeds from 10,000 on; settings were chosen on others (`--first 0`).
@@ -141,7 +141,8 @@ def table(rows: list[dict]) -> dict:
     for name in rows[0]["missed"]:
         left = np.array([r["missed"][name] for r in rows])
         bias.append({"part": name, "bias": float(left.mean()), "of_confounding": float(left.mean() / confounding),
-                     "se": float(left.std(ddof=1) / np.sqrt(len(rows)) / abs(confounding))})
+                     "se": float(left.std(ddof=1) / np.sqrt(len(rows)) / abs(confounding)),
+                     "rms": float(np.sqrt((left**2).mean()))})
     said = [r["verdict"] for r in rows]
     return {
         "parts": parts, "bias": bias, "pairs": len(rows),
@@ -156,9 +157,10 @@ def show(found: dict) -> None:
     for row in found["parts"]:
         print(f"{row['part']:<18} {row['mean_error']:>+10.5f} {row['coverage']:>9.3f} {row['rms']:>8.5f} "
               f"{row['mean_se']:>8.5f}")
-    print(f"\n{'bias':<18} {'':>10} {'of conf.':>9} {'+-':>8}")
+    print(f"\n{'missed':<18} {'mean':>10} {'of conf.':>9} {'+-':>8} {'rms':>8}")
     for row in found["bias"]:
-        print(f"{row['part']:<18} {row['bias']:>+10.5f} {row['of_confounding']:>+9.3f} {row['se']:>8.3f}")
+        print(f"{row['part']:<18} {row['bias']:>+10.5f} {row['of_confounding']:>+9.3f} {row['se']:>8.3f} "
+              f"{row['rms']:>8.5f}")
     print(f"better {found[BETTER]:.3f}, worse {found[WORSE]:.3f} of {found['pairs']}; raw confounding "
           f"{found['confounding']:+.5f}; {found['common']:.1%} of P in common traffic; the probe refuses "
           f"{found['refused']:.3f}", flush=True)

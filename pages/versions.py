@@ -15,6 +15,7 @@ from avshift_core.shift.versions import (
     CONTEXT,
     FEW,
     NOISE,
+    TURNS,
     UNTRUSTED,
     WORSE,
     VersionComparison,
@@ -33,8 +34,8 @@ QUIET = {"delta_color": "off", "delta_arrow": "off", "border": True, "height": "
 PANEL = {"border": True, "height": "stretch"}
 BADGES = {
     BETTER: ("green", ":material/trending_down:"), WORSE: ("red", ":material/trending_up:"),
-    NOISE: ("gray", ":material/help:"), FEW: ("gray", ":material/hourglass_empty:"),
-    UNTRUSTED: ("red", ":material/block:"),
+    TURNS: ("orange", ":material/swap_vert:"), NOISE: ("gray", ":material/help:"),
+    FEW: ("gray", ":material/hourglass_empty:"), UNTRUSTED: ("red", ":material/block:"),
 }
 
 

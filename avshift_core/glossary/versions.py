@@ -54,7 +54,8 @@ ENTRIES = (
     Entry(
         "version-verdict", "Better, worse, inside noise",
         "The verdict on B: by the 95 % drive-level intervals of the performance part in P's traffic, in Q's and on the "
-        "mean of both, all of which have to leave out zero on the same side. Inside noise means that one holds it.",
+        "mean of both, all of which have to leave out zero on the same side. Inside noise means that one holds it; "
+        "when it leaves out zero in P's traffic to one side and in Q's to the other, it depends on the traffic.",
         "When many metrics are looked at: at 5 % one in twenty is better or worse by chance.",
         r"0\notin[\mathrm{lo},\mathrm{hi}]", "", (), "verdict of versions too few events not to be trusted",
     ),

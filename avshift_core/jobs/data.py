@@ -118,7 +118,7 @@ def comparison_versions_steps(comparison: Comparison) -> Generator[Progress, Non
     """The AV version of P against that of Q, for all metrics of a comparison."""
     from avshift_core.shift.versions import version_steps
 
-    return (yield from version_steps(comparison.analysis, comparison.view))
+    return (yield from version_steps(comparison.analysis, comparison.view, cautions=comparison.cautions))
 
 
 def versions_truth_steps(comparison: Comparison) -> Generator[Progress, None, VersionTruth | Untold]:

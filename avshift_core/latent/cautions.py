@@ -8,6 +8,7 @@ from avshift_core.latent.cohort import Cohort
 from avshift_core.scenario.schema import UNKNOWN
 
 VERSION, LOW_RATE = "av_version", "low_rate"
+VERSIONS_DIFFER = "AV versions differ"  # how cautions about them begin
 READ_VERSIONS = {  # view of the latents -> what two AV versions mean for a shift of them
     "full": "The full view holds the AV's own reaction, so the shift may be the policy's: choose one version with "
             "av_version=..., or --view context.",
@@ -28,7 +29,7 @@ def about_versions(P: Cohort, Q: Cohort, view: str | None) -> Iterator[str]:
     if len({version for count in counts for version in count.index if version != UNKNOWN}) > 1:
         listed = (f"'{cohort.name}' has {', '.join(f'{version} ({n:,})' for version, n in count.items())}"
                   for cohort, count in zip((P, Q), counts, strict=True))
-        yield f"AV versions differ: {'; '.join(listed)}. {READ_VERSIONS[view]}"
+        yield f"{VERSIONS_DIFFER}: {'; '.join(listed)}. {READ_VERSIONS[view]}"
 
 
 def about_training(P: Cohort, Q: Cohort, states: Sequence[Collection[str]], card: Mapping) -> Iterator[str]:

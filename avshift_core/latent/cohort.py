@@ -202,7 +202,8 @@ def check_metric(P: Cohort, Q: Cohort, name: str, M: float) -> None:
             )
     both = np.concatenate([P.ell[name], Q.ell[name]])
     if both.min() == both.max():
+        drawn = " that was drawn" if P.rest is not None or Q.rest is not None else ""
         raise CohortError(
-            f"Metric '{name}' is {both[0]:g} in every scenario of both cohorts; there is nothing to calibrate. "
+            f"Metric '{name}' is {both[0]:g} in every scenario{drawn} of both cohorts; there is nothing to calibrate. "
             "Choose another metric."
         )

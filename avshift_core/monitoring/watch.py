@@ -11,7 +11,7 @@ import pandas as pd
 from avshift_core.comparison import FIRST, LABELS, NOT_EVENTS, THRESHOLDS
 from avshift_core.config import AnalysisConfig
 from avshift_core.errors import AVShiftError, CohortError
-from avshift_core.latent.cautions import READ_VERSIONS
+from avshift_core.latent.cautions import READ_VERSIONS, VERSIONS_DIFFER
 from avshift_core.latent.corpora import OF_ENCODER, choose_latents, metric_definitions, read_pair
 from avshift_core.latent.history import History, read_history
 from avshift_core.progress import Progress, within
@@ -26,7 +26,6 @@ from avshift_core.shift.monitor import TRAFFIC, Monitor, MonitorConfig, Stream, 
 from avshift_core.shift.regions import describe_regions
 
 SCHEMA = 1
-VERSIONS_DIFFER = "AV versions differ"  # how cautions about them begin, here and in latent/cautions.py
 
 
 @dataclass(frozen=True)

@@ -109,6 +109,12 @@ class Influence:
         return (self.source, other.source), (self.target, other.target)
 
     @property
+    def drives(self) -> int:
+        """Drives behind it, of the cohort that has fewer; a cohort that does not move it does not count."""
+        counted = [len(s) for s in (self.source, self.target) if s.any()]
+        return max(2, min(counted or (len(self.source), len(self.target))))
+
+    @property
     def variance(self) -> float:
         return sum(len(s) / max(len(s) - 1, 1) * float(s @ s) for s in (self.source, self.target))
 
@@ -214,23 +220,21 @@ class Calibrator:
         per_drive = np.bincount(self.drive_P, w)
         ess, ess_drives = (float(v.sum() ** 2 / (v @ v)) for v in (w, per_drive))
         found["strata"] = self._counted(strata + more, ess, ess_drives, 1, metric)
-        found["ipw"] = self.interval(self._weighted(w_ipw, ell, m_P, m_Q) + more)
-        found["aipw"] = self.interval(self._weighted(_rake(w_ipw, self.cells, B), ell, m_P, m_Q, augment=True) + more)
+        found["ipw"] = self._rate(self._weighted(w_ipw, ell, m_P, m_Q) + more)
+        found["aipw"] = self._rate(self._weighted(_rake(w_ipw, self.cells, B), ell, m_P, m_Q, augment=True) + more)
         if self.w_balance[metric] is not None:
             balance = self._weighted(np.minimum(self.w_balance[metric], B), ell, m_P, m_Q)
-            found["balance"] = self.interval(balance + more)
+            found["balance"] = self._rate(balance + more)
         if self.regions is not None:
             lis = self._stratified(self.regions, ell, B)
             bias = lis.mu - strata.mu  # what the regions leave, as the cells see it
-            found["lis"] = self.interval(lis + more, bias=bias)
-            found["lis_paper"] = self.interval(self._paper(ell, B) + more)
-        seen_in_Q = self._counted(target, *self._size(1), 0, metric)
-        left = self.interval(target - (strata + more), low=-self.M)
+            found["lis"] = self._rate(lis + more, bias)
+            found["lis_paper"] = self._rate(self._paper(ell, B) + more)
+        seen_in_P, seen_in_Q = (self._counted(v, *self._size(k), 1 - k, metric) for k, v in enumerate((naive, target)))
         return Calibration(
             metric=metric, B=B, **found, target=seen_in_Q,
-            naive=self._counted(naive, *self._size(0), 1, metric),
-            traffic=self.interval(strata - drawn, low=-self.M),
-            residual=left if target.variance > 0 else difference(seen_in_Q, found["strata"]),
+            naive=seen_in_P, traffic=self._apart(strata, drawn, found["strata"], seen_in_P),
+            residual=self._apart(target, strata + more, seen_in_Q, found["strata"]),
             ess=ess, ess_drives=ess_drives, khat=self.khat,
             clipped_mass=float((self.cells.q - self.cells.masses(B)[0])[self.cells.free].clip(0).sum()),
             uncovered_mass=self.uncovered_mass, top_drive=float(per_drive.max() / per_drive.sum()),
@@ -239,17 +243,31 @@ class Calibrator:
         )
 
     def interval(self, value: Influence, bias: float = 0.0, low: float = 0.0, drives: int | None = None) -> Estimate:
-        """Interval within [low, M].
+        """Value and interval within [low, M].
 
         Args:
             bias: a systematic part that the standard error does not hold.
             drives: those behind the value, where they are fewer than the cohorts have.
         """
-        drives = max(2, drives or min(len(value.source), len(value.target)))
-        t = stats.t.ppf((1 + self.level) / 2, drives - 1)
+        t = stats.t.ppf((1 + self.level) / 2, max(2, drives or value.drives) - 1)
         half = t * np.sqrt(value.variance + bias**2)
-        lo, hi = np.clip([value.mu - half, value.mu + half], low, self.M)
-        return Estimate(float(value.mu), float(lo), float(hi), float(np.sqrt(value.variance)))
+        mu, lo, hi = np.clip([value.mu, value.mu - half, value.mu + half], low, self.M)
+        return Estimate(float(mu), float(lo), float(hi), float(np.sqrt(value.variance)))
+
+    def _rate(self, value: Influence, bias: float = 0.0) -> Estimate:
+        """A rate with its interval, which for few events reaches farther up than down (Korn and Graubard 1998)."""
+        found = self.interval(value, bias)
+        if found.se == 0 or not 0 < found.mu < self.M:
+            return found
+        most = sum(self._size(side)[0] for side in (0, 1))
+        lo, hi = rate_interval(found.mu / self.M, np.hypot(found.se, bias) / self.M, most, value.drives, self.level)
+        return replace(found, lo=self.M * lo, hi=self.M * hi)
+
+    def _apart(self, a: Influence, b: Influence, seen_a: Estimate, seen_b: Estimate) -> Estimate:
+        """a - b; where one of them shows no spread, by the intervals of both, as if they were independent."""
+        if min(a.variance, b.variance) > 0:
+            return self.interval(a - b, low=-self.M)
+        return difference(seen_a, seen_b)
 
     def _counted(self, value: Influence, n: float, drives: float, other: int, metric: str) -> Estimate:
         """Interval of a rate; where no scenario has the event, or every one, by how many there were.
@@ -257,7 +275,7 @@ class Calibrator:
         Args:
             n, drives: effective numbers behind it; other: the cohort that tells how alike scenarios of a drive are.
         """
-        found = self.interval(value)
+        found = self._rate(value)
         if value.variance > 0:
             return found
         drive, ell = ((self.drive_P, self.ell_P), (self.drive_Q, self.ell_Q))[other]

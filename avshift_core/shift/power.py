@@ -15,7 +15,7 @@ from avshift_core.shift.c2st import POWER
 from avshift_core.shift.naming import name_sets
 from avshift_core.shift.regions import pooled_attributes
 from avshift_core.shift.support import FEW_SCENARIOS, Support
-from avshift_core.shift.version_split import REFERENCES, Split, VersionFit, part_rows
+from avshift_core.shift.version_split import REFERENCES, Split, VersionFit, common_of, part_rows
 
 PER = 1_000  # further scenarios that the planner's gains are counted for
 GROUPS = 8  # kinds of traffic outside of the regions that are told apart
@@ -30,9 +30,10 @@ class Power:
         se: largest drive-level standard error among P's traffic, Q's and the mean of both, all of which a verdict asks.
         detectable: smallest difference seen with probability 0.8 at two-sided level 1 - config.level.
         observed: the performance part, mean of both; decided: as in Split.
-        factor: times as many drives of both cohorts would see a difference of the observed size with probability 0.8;
-            None where the observed one is 0.
-        drives_P, drives_Q, n_P, n_Q: drives and scenarios of each cohort then; None without a factor.
+        factor: times as many drives of both cohorts would see differences of the observed sizes with probability 0.8;
+            None where no number would: the observed ones are 0, or differ in sign.
+        drives_P, drives_Q, n_P, n_Q: drives, and scenarios in common traffic, of each cohort then; None without a
+            factor.
     """
 
     metric: str
@@ -50,21 +51,24 @@ class Power:
 def power_of(split: Split, config: AnalysisConfig) -> Power:
     """Power of the performance part.
 
-        detectable = (t_{1 - alpha/2} + t_{0.8}) se,     factor = (detectable / observed)^2
+        detectable = (t_{1 - alpha/2} + t_{0.8}) max se,     factor = max ((t_{1 - alpha/2} + t_{0.8}) se / observed)^2
 
-    with t of as many degrees of freedom as the interval has: one less than the fewer drives of the two.
-
-    The standard error falls with the square root of the number of drives, when new drives are like the old ones.
+    over P's traffic, Q's and the mean of both, with t of as many degrees of freedom as the intervals have: one less
+    than the fewer drives of the two. The standard error falls with the square root of the number of drives, when new
+    drives are like the old ones.
     """
-    mu, se = split.performance["mean"].mu, max(split.performance[ref].se for ref in REFERENCES)
+    mu, se = (np.array([getattr(split.performance[ref], name) for ref in REFERENCES]) for name in ("mu", "se"))
     t = stats.t(max(min(split.drives_P, split.drives_Q), 2) - 1)
-    detectable = float(t.ppf((1 + config.level) / 2) + t.ppf(POWER)) * se
-    factor = (detectable / mu) ** 2 if mu and np.isfinite(mu) and se > 0 else None
+    reach = float(t.ppf((1 + config.level) / 2) + t.ppf(POWER))
+    factor = None
+    if ((mu > 0).all() or (mu < 0).all()) and (se > 0).all():
+        factor = float(((reach * se / mu) ** 2).max())
     if factor is not None and factor > 1e6:
         factor = None
     needed = [None if factor is None else ceil(factor * n)
               for n in (split.drives_P, split.drives_Q, split.in_P, split.in_Q)]
-    return Power(split.metric, se, detectable, mu, split.decided, factor, *needed)
+    return Power(split.metric, float(se.max()), reach * float(se.max()), split.performance["mean"].mu, split.decided,
+                 factor, *needed)
 
 
 # Which traffic to drive next ------------------------------------------------------------------------------------------
@@ -172,7 +176,7 @@ def plan(analysis: Analysis, fit: VersionFit, groups: Sequence[PlanGroup], metri
     for how much of such traffic there is. What is left of a version's variance in a group falls as 1 / n.
     """
     everyone = [np.ones(n, dtype=bool) for n in (analysis.P.n, analysis.Q.n)]
-    rows = part_rows(analysis, fit, metric, *everyone)["performance_mean"]
+    rows = part_rows(analysis, fit, metric, common_of(fit, *everyone), *everyone)["performance_mean"]
     support, c, y = fit.support, analysis.calibrator, analysis.sample.y
     number = np.full(analysis.space.cells.n + 1, len(groups))  # of each cell's group; the last is no group
     for g, group in enumerate(groups):

@@ -11,7 +11,7 @@ from avshift_core.shift.analyze import Analysis
 from avshift_core.shift.calibrate import Estimate
 from avshift_core.shift.power import OF_A, PER, PlanGroup, PlanRow, Power, plan, power_of
 from avshift_core.shift.version_split import RATES, REFERENCES, Split, split_by, split_by_region
-from avshift_core.shift.versions import FEW, NOISE, UNTRUSTED, VersionComparison
+from avshift_core.shift.versions import FEW, NOISE, TURNS, UNTRUSTED, VersionComparison
 
 SCHEMA = 1
 COLUMN = "category"
@@ -72,8 +72,8 @@ def conclusion(found: VersionComparison, split: Split, event: str, unit: str = "
         return (f"Whether {B} is better than {A} in “{event}” cannot be told: the latents tell the versions apart "
                 "where the traffic is the same, so the split is not to be trusted.")
     if verdict == FEW:
-        return (f"Too few events: “{event}” was seen in {split.events_P:,} drives of {A} and {split.events_Q:,} of {B} "
-                "in the traffic that both met.")
+        return (f"Too little to tell: in the traffic that both met, the rarer of “{event}” and its absence was seen in "
+                f"{split.events_P:,} drives of {A} and {split.events_Q:,} of {B}.")
     if found.same_version:
         seen = "no difference is seen" if verdict == NOISE else "but a difference is seen"
         return (f"{A} against itself: the performance part should be zero, and {seen} ({amount}) in “{event}”.")
@@ -82,6 +82,9 @@ def conclusion(found: VersionComparison, split: Split, event: str, unit: str = "
         where = "which may be chance" if part.lo <= 0 <= part.hi else \
             "but in the traffic of P or of Q alone it may be chance"
         return f"Inside noise: {B} against {A} in the same traffic makes {amount} in “{event}”, {where}."
+    if verdict == TURNS:
+        each = " and ".join(f"{signed(split.performance[ref], unit)} in that of {ref}" for ref in ("P", "Q"))
+        return f"Whether {B} is better than {A} in “{event}” depends on the traffic: {each}."
     return f"{B} is {verdict} than {A} in “{event}”: {amount} in the same traffic."
 
 
@@ -104,11 +107,14 @@ def power_words(power: Power, found: VersionComparison, unit: str = "pp") -> str
     first = f"With these drives a difference of {least} between the versions is seen with probability 0.8."
     if power.decided:
         return f"{first} The observed difference is decided."
+    if verdict == TURNS:
+        return f"{first} In P's traffic and in Q's the difference is decided, to opposite sides."
     if power.factor is None:
-        return f"{first} The observed difference is next to zero: no amount of data would call it one."
-    return (f"{first} If the true difference is as large as the observed one, about {power.drives_P:,} drives "
-            f"({power.n_P:,} scenarios) of {found.version_A} and {power.drives_Q:,} ({power.n_Q:,}) of "
-            f"{found.version_B} would decide it, {power.factor:.1f} times what there is.")
+        return (f"{first} The observed difference is next to zero, or turns with the traffic: if the true one does, no "
+                "amount of data would call it better or worse.")
+    return (f"{first} If the true differences are as large as the observed ones, about {power.drives_P:,} drives "
+            f"({power.n_P:,} scenarios in common traffic) of {found.version_A} and {power.drives_Q:,} ({power.n_Q:,}) "
+            f"of {found.version_B} would decide it with probability 0.8, {power.factor:.1f} times what there is.")
 
 
 def plan_words(row: PlanRow, groups: Sequence[PlanGroup], found: VersionComparison, unit: str = "pp") -> str:

@@ -88,6 +88,12 @@ class Split:
         found = [self.performance[ref] for ref in REFERENCES]
         return all(e.lo > 0 for e in found) or all(e.hi < 0 for e in found)
 
+    @property
+    def turns(self) -> bool:
+        """Whether the performance part is off 0 in P's traffic to one side, and in Q's to the other."""
+        one, other = self.performance["P"], self.performance["Q"]
+        return (one.lo > 0 and other.hi < 0) or (one.hi < 0 and other.lo > 0)
+
 
 def make_fit(analysis: Analysis, support: Support, m_P, m_Q, odds: bool = True) -> VersionFit:
     """Weights between the common traffic of P and Q, both ways.
@@ -96,19 +102,43 @@ def make_fit(analysis: Analysis, support: Support, m_P, m_Q, odds: bool = True) 
     classifier's odds, clipped at B both ways, or evenly without `odds`.
     """
     test, B = analysis.global_test, analysis.config.B
-    size = len(support.common)
-    weights = []
-    for logit, of, inside, other, other_inside in (
-        (test.logit_P, support.of_P, support.in_P, support.of_Q, support.in_Q),
-        (-test.logit_Q, support.of_Q, support.in_Q, support.of_P, support.in_P),
-    ):
-        base = np.where(inside, np.clip(np.exp(np.clip(logit, -20, 20)), 1 / B, B) if odds else 1.0, 0.0)
-        mass = np.bincount(other[other_inside], minlength=size) / other_inside.sum()
-        have = np.bincount(of, base, minlength=size)
-        w = base * (mass * inside.sum() / np.maximum(have, 1e-300))[of]
-        w.setflags(write=False)
-        weights.append(w)
+    base = [np.clip(np.exp(np.clip(logit, -20, 20)), 1 / B, B) if odds else np.ones(len(logit))
+            for logit in (test.logit_P, -test.logit_Q)]
+    weights = _raked(support, *base, support.in_P, support.in_Q)
     return VersionFit(support, *weights, *({k: v.astype(np.float32) for k, v in m.items()} for m in (m_P, m_Q)))
+
+
+def _raked(support: Support, base_P, base_Q, in_P, in_Q) -> tuple[np.ndarray, np.ndarray]:
+    """Weights of mean 1 within in_P, in proportion to base_P in every stratum, that give it the strata of in_Q; and
+    the other way round."""
+    found, S = [], len(support.common)
+    for base, of, inside, other, other_inside in ((base_P, support.of_P, in_P, support.of_Q, in_Q),
+                                                  (base_Q, support.of_Q, in_Q, support.of_P, in_P)):
+        base = np.where(inside, base, 0.0)
+        mass = np.bincount(other[other_inside], minlength=S) / max(other_inside.sum(), 1)
+        w = base * (mass * inside.sum() / np.maximum(np.bincount(of, base, minlength=S), 1e-300))[of]
+        w.setflags(write=False)
+        found.append(w)
+    return tuple(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Common:
+    """Scenarios of a group in traffic that both cohorts met, and their weights as in VersionFit."""
+
+    in_P: np.ndarray
+    in_Q: np.ndarray
+    w_P: np.ndarray
+    w_Q: np.ndarray
+
+
+def common_of(fit: VersionFit, group_P, group_Q) -> Common:
+    """Common traffic within a group: strata in which both cohorts have scenarios of it, with masses of the group."""
+    s, S = fit.support, len(fit.support.common)
+    in_P, in_Q = s.in_P & group_P, s.in_Q & group_Q
+    met = (np.bincount(s.of_P[in_P], minlength=S) > 0) & (np.bincount(s.of_Q[in_Q], minlength=S) > 0)
+    in_P, in_Q = in_P & met[s.of_P], in_Q & met[s.of_Q]
+    return Common(in_P, in_Q, *_raked(s, fit.w_P, fit.w_Q, in_P, in_Q))
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,18 +164,19 @@ def split_of(analysis: Analysis, fit: VersionFit, metric: str, group_P=None, gro
         group_P, group_Q: (n,) bool scenarios of each cohort to look at; all when None.
         name: what the group is called.
     """
-    c, support = analysis.calibrator, fit.support
+    c = analysis.calibrator
     group_P, group_Q = (np.ones(n, dtype=bool) if group is None else np.asarray(group, dtype=bool)
                         for n, group in ((len(c.drive_P), group_P), (len(c.drive_Q), group_Q)))
-    in_P, in_Q = group_P & support.in_P, group_Q & support.in_Q
+    common = common_of(fit, group_P, group_Q)
+    in_P, in_Q = common.in_P, common.in_Q
     drives = [len(np.unique(drive[inside])) for drive, inside in ((c.drive_P, in_P), (c.drive_Q, in_Q))]
-    rows = part_rows(analysis, fit, metric, group_P, group_Q)
+    rows = part_rows(analysis, fit, metric, common, group_P, group_Q)
 
     present = [np.unique(drive[group]) for drive, group in ((c.drive_P, group_P), (c.drive_Q, group_Q))]
 
     def estimate(value: Rows, low: float) -> Estimate:
         sums = c.sums(value.of_P, value.of_Q)
-        own = (s[rows] if len(rows) else s for s, rows in zip(sums, present, strict=True))  # no row of it, no drive
+        own = (s[rows] if len(rows) else s for s, rows in zip(sums, present, strict=True))  # others do not move it
         return c.interval(Influence(value.mu, *own), low=low, drives=min(drives))
 
     found = {key: estimate(value, 0.0 if key in RATES else -c.M) for key, value in rows.items()}
@@ -164,14 +195,16 @@ def _telling_drives(drive, ell, M: float) -> int:
     return min(len(np.unique(drive[ell > 0])), len(np.unique(drive[ell < M])))
 
 
-def part_rows(analysis: Analysis, fit: VersionFit, metric: str, group_P, group_Q) -> dict[str, Rows]:
+def part_rows(
+    analysis: Analysis, fit: VersionFit, metric: str, common: Common, group_P, group_Q
+) -> dict[str, Rows]:
     """Every part and rate of a split, with the influence of every scenario."""
     c, s = analysis.calibrator, fit.support
     ell_P, ell_Q, none_P, none_Q = c.ell_P[metric], c.ell_Q[metric], np.zeros(len(c.drive_P)), np.zeros(len(c.drive_Q))
-    side_P = _Side(ell_P, c.m_P[metric], fit.m_P[metric], s.of_P, s.in_P, group_P, fit.w_P)
-    side_Q = _Side(ell_Q, fit.m_Q[metric], c.m_Q[metric], s.of_Q, s.in_Q, group_Q, fit.w_Q)
-    A_P, A_in = (Rows(*_mean(ell_P, rows), none_Q) for rows in (group_P, group_P & s.in_P))
-    B_Q, B_in = (Rows(mu, none_P, of_Q) for mu, of_Q in (_mean(ell_Q, rows) for rows in (group_Q, group_Q & s.in_Q)))
+    side_P = _Side(ell_P, c.m_P[metric], fit.m_P[metric], s.of_P, common.in_P, common.w_P)
+    side_Q = _Side(ell_Q, fit.m_Q[metric], c.m_Q[metric], s.of_Q, common.in_Q, common.w_Q)
+    A_P, A_in = (Rows(*_mean(ell_P, rows), none_Q) for rows in (group_P, common.in_P))
+    B_Q, B_in = (Rows(mu, none_P, of_Q) for mu, of_Q in (_mean(ell_Q, rows) for rows in (group_Q, common.in_Q)))
     A_on_Q = Rows(*_carried(side_P, side_Q, len(s.common)))
     mu, of_Q, of_P = _carried(side_Q, side_P, len(s.common))
     B_on_P = Rows(mu, of_P, of_Q)
@@ -186,14 +219,13 @@ def part_rows(analysis: Analysis, fit: VersionFit, metric: str, group_P, group_Q
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """One cohort: its metric, its own version's prediction and the other version's, stratum, support, group, weight."""
+    """One cohort: its metric, its own version's prediction and the other version's, stratum, common traffic, weight."""
 
     ell: np.ndarray
     m_own: np.ndarray
     m_other: np.ndarray
     of: np.ndarray
     inside: np.ndarray
-    group: np.ndarray
     w: np.ndarray
 
 
@@ -208,23 +240,20 @@ def _mean(ell, rows) -> tuple[float, np.ndarray]:
 def _carried(own: _Side, other: _Side, S: int) -> tuple[float, np.ndarray, np.ndarray]:
     """A version's mean carried over to the other cohort's traffic, with its influence on own and other rows.
 
-        mu = mean_{other, group} m + sum_{own, group} w (ell - m) / sum_{own, group} w
+        mu = mean_{other} m + sum_{own} w (ell - m) / sum_{own} w,       over the common traffic of both
 
     m is the version's own prediction. In stratum k the weights add up to the other cohort's share q_k of it, so mu
-    moves with q_k by the weighted mean e_k of e = 1_group (ell - m - r) / W, where W is the group's share of the weight
-    and r its weighted mean residual. Hence the influence w (e - e_k) of own rows, and m - mean m, plus e_k less its
-    mean, of the other rows.
+    moves with q_k by the weighted mean e_k of e = ell - m - r, where r is the weighted mean residual. Hence the
+    influence w (e - e_k) of own rows, and m - mean m, plus e_k less its mean, of the other rows.
     """
-    rows, target = own.inside & own.group, other.inside & other.group
-    if not rows.any() or not target.any():
+    if not own.inside.any() or not other.inside.any():
         return float("nan"), np.zeros(len(own.ell)), np.zeros(len(other.ell))
-    residual, weight = own.ell - own.m_own, np.where(rows, own.w, 0.0)
-    share = weight.sum() / own.inside.sum()
-    r = float(weight @ residual / weight.sum())
-    e = np.where(rows, residual - r, 0.0) / share
+    residual = own.ell - own.m_own
+    r = float(own.w @ residual / own.w.sum())
+    e = np.where(own.inside, residual - r, 0.0)
     within = np.bincount(own.of, own.w * e, minlength=S) / np.maximum(np.bincount(own.of, own.w, minlength=S), 1e-300)
-    of_own = np.where(own.inside, own.w * (e - within[own.of]), 0.0) / own.inside.mean()
-    mu_m, of_m = _mean(other.m_other, target)
+    of_own = own.w * (e - within[own.of]) / own.inside.mean()
+    mu_m, of_m = _mean(other.m_other, other.inside)
     pull = within[other.of]
     of_other = of_m + np.where(other.inside, pull - pull[other.inside].mean(), 0.0) / other.inside.mean()
     return mu_m + r, of_own, of_other
@@ -252,14 +281,9 @@ def split_by_region(analysis: Analysis, fit: VersionFit, metric: str) -> tuple[S
 
 
 def _group_splits(analysis: Analysis, fit: VersionFit, metric: str, groups: Sequence) -> tuple[Split, ...]:
-    c, support, found = analysis.calibrator, fit.support, []
-    for name, of_P, of_Q in groups:
-        sides = (c.drive_P, of_P & support.in_P), (c.drive_Q, of_Q & support.in_Q)
-        enough = all(rows.sum() >= MIN_GROUP and len(np.unique(drive[rows])) >= MIN_GROUP_DRIVES
-                     for drive, rows in sides)
-        if enough:
-            found.append(split_of(analysis, fit, metric, of_P, of_Q, name))
-    return tuple(found)
+    splits = (split_of(analysis, fit, metric, of_P, of_Q, name) for name, of_P, of_Q in groups)
+    return tuple(s for s in splits if min(s.in_P, s.in_Q) >= MIN_GROUP and min(s.drives_P, s.drives_Q) >=
+                 MIN_GROUP_DRIVES)
 
 
 def parts_table(splits: Sequence[Split]) -> pd.DataFrame:

@@ -7,11 +7,11 @@ difference are in version_split.py, the leakage probe in version_probe.py, power
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from avshift_core.errors import CohortError
-from avshift_core.latent.cautions import VERSION
+from avshift_core.latent.cautions import VERSION, VERSIONS_DIFFER
 from avshift_core.latent.cohort import Cohort
 from avshift_core.progress import Progress, finish
 from avshift_core.scenario.measure.metrics import METRICS
@@ -26,6 +26,7 @@ from avshift_core.shift.version_split import Split, VersionFit, make_fit, split_
 
 CONTEXT = "context"
 BETTER, WORSE, NOISE, FEW, UNTRUSTED = "better", "worse", "inside noise", "too few events", "not to be trusted"
+TURNS = "depends on the traffic"  # better in the traffic of one cohort, worse in that of the other
 FEW_EVENTS = 5  # drives of each version with an event, below which an interval would be a guess
 
 
@@ -59,7 +60,7 @@ class VersionComparison:
         return self.probe is None or self.probe.status != REFUSE
 
     def verdict(self, metric: str, split: Split | None = None) -> str:
-        """One of better, worse, inside noise, too few events, not to be trusted.
+        """One of better, worse, depends on the traffic, inside noise, too few events, not to be trusted.
 
         Args:
             split: of a group; that of all scenarios when None.
@@ -90,7 +91,7 @@ def judge(split: Split, trusted: bool = True) -> str:
     if min(split.events_P, split.events_Q) < FEW_EVENTS:
         return FEW
     if not split.decided:
-        return NOISE
+        return TURNS if split.turns else NOISE
     return WORSE if (split.performance["mean"].mu > 0) == higher_is_worse(split.metric) else BETTER
 
 
@@ -143,7 +144,8 @@ def _check_common(analysis: Analysis, support: Support) -> None:
 
 
 def version_steps(
-    analysis: Analysis, view: str | None = CONTEXT, *, versions: tuple[str, str] | None = None, probe: bool = True
+    analysis: Analysis, view: str | None = CONTEXT, *, versions: tuple[str, str] | None = None, probe: bool = True,
+    cautions: Sequence[str] = (),
 ) -> Generator[Progress, None, VersionComparison]:
     """Compare the version that drove P with the one that drove Q, for all metrics of an analysis.
 
@@ -151,6 +153,7 @@ def version_steps(
         view: what the latents show; anything but "context" is refused.
         versions: names of A and B where the cohorts do not say them.
         probe: whether to look for traces of the version in the latents (several trainings).
+        cautions: what else bears on these cohorts, such as CorpusPair.cautions; those on versions go without saying.
     """
     check_view(view)
     P, Q, config = analysis.P, analysis.Q, analysis.config
@@ -174,7 +177,8 @@ def version_steps(
     groups = plan_groups(analysis, support)
     yield Progress("Done", 1.0)
     return VersionComparison(names[0], names[1], CONTEXT, fit, splits, found, groups, not P.has_drives,
-                             tuple(_cautions(analysis, support, names)))
+                             (*(c for c in cautions if not c.startswith(VERSIONS_DIFFER)),
+                              *_cautions(analysis, support, names)))
 
 
 def compare_versions(analysis: Analysis, view: str | None = CONTEXT, **options) -> VersionComparison:

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from avshift_core.errors import ConfigError
 from avshift_core.latent.cohort import Rest
@@ -104,8 +105,24 @@ def test_a_clip_that_levels_all_weights_gives_the_naive_interval():
 
 def test_intervals_stay_in_the_range_of_the_metric():
     c = calibrator([1, *[0] * 29], [0] * 30, [0] * 30).calibrate("ell", 10)
-    assert c.naive.lo == 0
+    # 1 of 30 independent ones: mu (1 - mu) / se^2 = 29 effective, times (t_59 / t_29)^2 (Korn and Graubard 1998)
+    n = 29 * (stats.t.ppf(0.975, 59) / stats.t.ppf(0.975, 29)) ** 2
+    assert c.naive.lo == pytest.approx(stats.beta.ppf(0.025, n / 30, n - n / 30 + 1))
+    assert c.naive.hi == pytest.approx(stats.beta.ppf(0.975, n / 30 + 1, n - n / 30))
     assert c.event_drives == 1
+
+
+def test_more_events_never_lower_the_upper_end():
+    ends = [calibrator(np.arange(4000) < k, np.zeros(4000, int), np.zeros(400, int), drive_P=np.arange(4000) // 10,
+                       ell_Q=np.arange(400) % 4 == 0).calibrate("ell", 10).naive.hi for k in (0, 10, 20, 50)]
+    assert ends == sorted(ends)
+
+
+def test_what_is_left_over_knows_that_no_event_in_P_is_no_certainty():
+    # 0 of 400 against 4 of 400, independent: Fisher's exact test says p = 0.12 (R: fisher.test)
+    c = calibrator(np.zeros(400), np.zeros(400, int), np.zeros(400, int), ell_Q=np.arange(400) < 4).calibrate("ell", 10)
+    assert c.residual.mu == pytest.approx(0.01) and c.residual.lo < 0 < c.residual.hi
+    assert c.traffic.lo < 0 < c.traffic.hi
 
 
 def test_without_an_event_the_interval_counts_scenarios():

@@ -33,9 +33,22 @@ def test_power_by_hand():
     assert power.factor == pytest.approx(2.85859**2, rel=1e-5)
     assert (power.drives_P, power.drives_Q, power.n_P, power.n_Q) == (409, 654, 8172, 16344)  # rounded up
     assert not power.decided
-    assert "about 409 drives (8,172 scenarios) of v1" in power_words(power, said("inside noise"))
+    assert "about 409 drives (8,172 scenarios in common traffic) of v1" in power_words(power, said("inside noise"))
     for verdict in ("too few events", "not to be trusted"):
         assert "not told" in power_words(power, said(verdict)) and "drives" not in power_words(power, said(verdict))
+
+
+def test_what_would_decide_it_asks_all_references():
+    # the smallest in units of its error counts: 2.85859 * 0.009 / 0.015 in P's traffic
+    split = split_with(Estimate(0.03, 0.014, 0.046, 0.008))
+    split = replace(split, performance={"P": Estimate(0.015, -0.003, 0.033, 0.009), "mean": split.performance["mean"],
+                                        "Q": Estimate(0.045, 0.027, 0.063, 0.009)})
+    power = power_of(split, AnalysisConfig())
+    assert power.factor == pytest.approx((2.85859 * 0.009 / 0.015) ** 2, rel=1e-5) and not power.decided
+    assert power.detectable == pytest.approx(2.85859 * 0.009, rel=1e-5)
+    turned = replace(split, performance={**split.performance, "P": Estimate(-0.02, -0.03, -0.01, 0.005)})
+    assert power_of(turned, AnalysisConfig()).factor is None
+    assert "opposite sides" in power_words(power_of(turned, AnalysisConfig()), said("depends on the traffic"))
 
 
 @pytest.mark.parametrize("drives", [6, 10, 50, 1000])
