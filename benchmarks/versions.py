@@ -7,8 +7,9 @@ through the whole of `analyze` and `compare_versions`, with the settings of a us
 1. ell: error of every part, bias in units of the raw confounding (what the traffic alone makes of the difference), and
    coverage of the 95 % intervals. The bias of the performance part is told by the same fit with every event replaced by
    its exact rate, less the exact effect in the same scenarios: the luck of events and of the draw, which has mean 0,
-   is left out, and what remains is what the adjustment missed; `rms` is that of a single pair. `strata`, `weights` and `model` are the same by cells
-   alone, with classifier weights but no model, and with a model but no classifier weights; `none` adjusts nothing.
+   is left out, and what remains is what the adjustment missed; `rms` is that of a single pair. `strata`, `weights` and
+   `model` are the same by cells alone, with classifier weights but no model, and with a model but no classifier
+   weights; `none` adjusts nothing.
 2. unchanged: no version effect, the same shift of the traffic: how often "better" or "worse" is said all the same.
 Seeds from 10,000 on; settings were chosen on others (`--first 0`).
 """

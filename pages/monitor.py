@@ -52,8 +52,9 @@ def monitor_page(desk: Desk) -> None:
         st.markdown("**How much speaks for a change?**", help=WEALTH)
         chart(wealth_figure(watch.monitor, watch.phrases), "monitor_wealth", f"Wealth by week. {watch.sentence}")
         if watch.monitor.alarms:
-            st.caption("An alarm stays: later weeks may take from the wealth, but not from what it has shown. The "
-                       "axis ends far beyond the alarm line. To watch on, choose a reference after the change.")
+            st.caption("An alarm stays while the data of its weeks do: later weeks may take from the wealth, but not "
+                       "from what it has shown. The axis ends far beyond the alarm line. To watch on, choose a "
+                       "reference after the change.")
     if watch.cohorts is not None:
         with st.container(border=True):
             differences(watch, arguments["view"])
@@ -113,7 +114,7 @@ def conclusion(watch: Watch) -> None:
     m = watch.monitor
     if m.alarms:
         st.badge("alarm", icon=":material/notifications_active:", color="red",
-                 help="Some wealth has reached the alarm line. An alarm stays, whatever comes later.")
+                 help="Some wealth has reached the alarm line. An alarm stays while the data of its weeks do.")
     else:
         st.badge("no alarm", icon=":material/check_circle:", color="green",
                  help="No wealth has reached the alarm line so far. A small change may still be there.")

@@ -175,7 +175,8 @@ def references(
         st.markdown(f"True performance **{100 * true:+.2f} pp** (± {196 * known.se['mean']:.2f}): the estimate is "
                     f"{100 * (e.mu - true):+.2f} pp off, its interval {held} the truth. The raw difference is "
                     f"{100 * (split.raw.mu - true):+.2f} pp off.",
-                    help="From the whole fleet, replayed by both versions, with the exact weights of both weeks.")
+                    help="From the whole fleet, replayed by both versions, with the exact weights of both weeks. It is "
+                    "that of all traffic; the estimate speaks for the traffic that both versions met.")
     elif isinstance(truth, Untold):
         st.caption(escape(truth.reason))
     elif truth is not None:

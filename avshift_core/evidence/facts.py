@@ -33,6 +33,7 @@ LISTED = 14  # values of a column; the rest is one line
 LOOKS = 40  # of the ledger that are listed, the last ones
 OF_LOOK = ("when", "kind", "source", "target", "latents", "settings", "run", "fingerprint", "verdict", "gamma_hat",
            "gamma_lcb", "gamma_ucb")
+OF_LEVEL = ("alpha=", "bound=", "split_by=", "gamma_small=")  # settings that change how often a test errs
 OF_NOTE = ("region", "name", "comment", "status", "changed")
 
 
@@ -164,7 +165,7 @@ def _sensitivity(studies: Sensitivity) -> dict:
 def _ledger(comparison: Comparison, looks: Sequence[Any]) -> dict:
     rows = _plain_rows(looks, OF_LOOK)
     pair = {comparison.source, comparison.target}
-    other = [r for r in rows if any(name in str(r["settings"]) for name in ("alpha=", "bound="))]
+    other = [r for r in rows if any(name in str(r["settings"]) for name in OF_LEVEL)]
     return {"looks": len(rows), "of_these_cohorts": sum({r["source"], r["target"]} == pair for r in rows),
             "other_levels": len(other),
             "listed": rows[-LOOKS:]}

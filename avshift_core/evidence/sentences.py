@@ -19,8 +19,8 @@ CROSSWALK = (  # heading of the checklist -> what bears on it: (question of a re
          "rates stand beside it."),
         ("What could not be made comparable?", "trust", "Traffic that P never met is counted and never weighted; what "
          "the weights leave behind is tested."),
-        ("Is the uncertainty honest?", "verdict", "Bounds and intervals count drives, not scenarios; each cohort is "
-         "also tested against itself."),
+        ("Is the uncertainty honest?", "verdict", "Bounds and intervals count drives where there are drive ids and no "
+         "other bound was asked for; each cohort is also tested against itself."),
         ("Does the result hang on one choice?", "clip", "Every way of weighting over every clip, and, where it "
          "was run, the test with other classifiers and sizes."),
     )),
@@ -133,7 +133,7 @@ def _where(facts: Mapping) -> str:
     verdict, regions = facts["verdict"], facts["places"]["regions"]
     if verdict["verdict"] == NO_SHIFT:
         upto = f"{verdict['gamma_ucb']:.3f}"
-        return f"P and Q met the same traffic, up to an advantage of {upto}." if verdict["decided"] else \
+        return f"No classifier that was trained tells P from Q by more than {upto}." if verdict["decided"] else \
             f"No shift between P and Q could be shown; an advantage up to {upto} is not excluded."
     if verdict["verdict"] == LOCALIZE:
         return f"Q differs from P in {count(len(regions), 'region')} of latent space." if regions else \
@@ -181,8 +181,10 @@ def _looks(facts: Mapping) -> str:
     told = (f"{count(n, 'comparison')} of this corpus in its ledger, {ledger['of_these_cohorts']:,} of them of these "
             "two cohorts; the monitor and sensitivity studies are not counted.")
     if ledger["other_levels"]:
-        return (f"{told} {count(ledger['other_levels'], 'comparison')} had another level or bound, so there is no "
-                "bound on how likely one of them was a false alarm.")
+        return (f"{told} {count(ledger['other_levels'], 'comparison')} had another level, bound, split or threshold, "
+                "so there is no bound on how likely one of them was a false alarm.")
+    if facts["verdict"]["independence_assumed"]:
+        return f"{told} Without drive ids there is no bound on how likely one of them was a false alarm."
     return (f"{told} If there were no shift at all, the chance that at least one of {n:,} tests at level {alpha:g} "
             f"says so by mistake would be at most {min(1.0, n * alpha):.0%}.")
 

@@ -67,11 +67,15 @@ def summary(watch) -> str:
     if watch.cohorts is not None:
         P, Q = watch.cohorts
         lines += [f"Reference against {m.weeks[m.first_alarm].period}: {watch.verdict}"]
-        lines += [f"  {place.name}: {place.p.mu:.1%} of the reference, {place.q.mu:.1%} of the week"
+        lines += [f"  {place.name}: {_share(place.p)} of the reference, {_share(place.q)} of the week"
                   for place in watch.places]
         view = f" --view {watch.view}" if watch.view else ""
         lines += [f'More: compare --corpus {watch.corpus_url} --source "{P}" --target "{Q}"{view}']
     return "\n".join(lines)
+
+
+def _share(e) -> str:
+    return f"{e.mu:.1%} ({e.lo:.1%} to {e.hi:.1%})"
 
 
 def _table(watch) -> list[str]:

@@ -31,8 +31,9 @@ THIS_WEEK = 0.5  # share of the later class that the newest week has in training
 GOLDEN = 0.6180339887498949  # multiples of the golden ratio, modulo 1, fill (0, 1) most evenly
 LEVEL = 0.95  # of the intervals of rates
 ASSUMED = {  # what the promise rests on, by unit
-    "drive": "drives are alike but for chance: days that differ, by weather say, count as a change (rank days then)",
-    "day": "days are alike but for chance",
+    "drive": "weeks are complete when they are looked at, and drives alike but for chance: days that differ, by "
+             "weather say, count as a change (rank days then)",
+    "day": "weeks are complete when they are looked at, and days alike but for chance",
 }
 
 

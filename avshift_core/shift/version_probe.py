@@ -66,8 +66,9 @@ def probe_leakage(space: Space, sample: Pool, support: Support, config: Analysis
     worst = max(control.gamma_lcb for control in controls)
     status = OK if matched.gamma_lcb <= threshold / 2 else \
         REFUSE if matched.gamma_lcb > max(threshold, worst) else CAUTION
-    return LeakageProbe(matched, before, *controls, float(threshold + z * se), threshold, status,
-                        _sentence(status, matched, before, controls, worst, threshold))
+    detectable = float(threshold + z * se)
+    return LeakageProbe(matched, before, *controls, detectable, threshold, status,
+                        _sentence(status, matched, before, controls, worst, threshold, detectable))
 
 
 def _test(space: Space, sample: Pool, of, rows, config: AnalysisConfig, *, matched: bool) -> tuple[Advantage, float]:
@@ -120,12 +121,14 @@ def _halves(space: Space, sample: Pool, of, inside, config: AnalysisConfig, labe
     return part, dealt, of, np.ones(inner.n, dtype=bool)
 
 
-def _sentence(status: str, matched: Advantage, before: Advantage, controls, worst: float, threshold: float) -> str:
+def _sentence(status: str, matched: Advantage, before: Advantage, controls, worst: float, threshold: float,
+              detectable: float) -> str:
     fact = (f"In matched traffic a classifier tells the versions apart with an advantage of {matched.gamma_hat:.3f} "
             f"(lower bound {matched.gamma_lcb:.3f}; {before.gamma_hat:.3f} before matching, "
             f"{max(c.gamma_hat for c in controls):.3f} between halves of one cohort)")
     if status == OK:
-        return f"{fact}: no trace of the version was seen. A trace that looks like other traffic cannot be seen."
+        return (f"{fact}: no trace of the version was seen, where an advantage of {detectable:.3f} would have been "
+                "with probability 0.8. A trace that looks like other traffic cannot be seen.")
     if status == CAUTION:
         why = f"the threshold of {threshold:g} is not reached" if matched.gamma_lcb <= threshold else \
             f"halves of one cohort differ as much (lower bound {worst:.3f})"

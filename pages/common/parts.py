@@ -121,8 +121,7 @@ def conclusion_words(analysis: Analysis, calibration: Calibration, headline, che
     value, naive = percent(getattr(calibration, headline).mu), percent(calibration.naive.mu)
     none_seen = calibration.traffic.lo <= 0 <= calibration.traffic.hi
     if none_seen and analysis.verdict.name == NO_SHIFT:
-        read = ", can be read as it is" if analysis.verdict.decided else f"; calibrated to Q it is {value}"
-        return f"{where} The observed rate of “{event}” is {naive}{read}."
+        return f"{where} The observed rate of “{event}” is {naive}; calibrated to Q it is {value}."
     if none_seen:
         return (f"{where} For “{event}” that makes no difference that could be seen: calibrated to Q {value}, observed "
                 f"in P {naive}.")
@@ -132,7 +131,7 @@ def conclusion_words(analysis: Analysis, calibration: Calibration, headline, che
 def _no_shift(analysis: Analysis) -> str:
     upto = f"{analysis.global_test.gamma_ucb:.3f}"
     if analysis.verdict.decided:
-        return f"P and Q met the same traffic, up to an advantage of {upto}."
+        return f"No classifier that was trained tells P from Q by an advantage of more than {upto}."
     return f"No shift between P and Q could be shown; an advantage up to {upto} is not excluded."
 
 

@@ -99,7 +99,6 @@ def probe(loaded: Loaded, found: VersionComparison) -> None:
     chart(figures.probe_figure(found.probe), "versions_probe", f"Advantage {found.probe.matched.gamma_hat:.3f} in "
           f"matched traffic, {found.probe.before.gamma_hat:.3f} before", loaded)
     st.markdown(escape(found.probe.sentence))
-    st.caption(f"It would have seen an advantage of {found.probe.detectable:.3f} with probability 0.8.")
 
 
 def power_panel(loaded: Loaded, found: VersionComparison, power: Power) -> None:
