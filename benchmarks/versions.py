@@ -122,10 +122,9 @@ def missed(analysis: Analysis, fit: VersionFit, metric: str, truth: Truth) -> di
         found = split_of(of, by, metric).performance
         return {ref: found[ref].mu - effect[ref] for ref in REFERENCES}
 
-    unweighted = replace(fit, w_P=1.0 * s.in_P, w_Q=1.0 * s.in_Q, m_P=zero[0], m_Q=zero[1])
     return {
         **{f"performance {ref}": value for ref, value in performance(modelled, fit).items()},
-        "none": performance(bare, unweighted)["mean"],
+        "none": float(truth.rate_B_Q[s.in_Q].mean() - truth.rate_P[s.in_P].mean() - effect["mean"]),
         "strata": performance(bare, make_fit(analysis, s, *zero, odds=False))["mean"],
         "weights": performance(bare, make_fit(analysis, s, *zero))["mean"],
         "model": performance(modelled, make_fit(analysis, s, fit.m_P, fit.m_Q, odds=False))["mean"],
