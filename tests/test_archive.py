@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from avshift_core.archive import ArchiveError, load, save
-from avshift_core.shift.calibrate import Estimate
+from avshift_core.shift.estimate import Estimate
 from avshift_core.shift.gate import Verdict
 
 

@@ -12,7 +12,8 @@ from avshift_core.plots.metrics import LABELS
 from avshift_core.scenario.measure.metrics import METRICS
 from avshift_core.shift.attributes import Attributes
 from avshift_core.shift.breakdown import by_category, contributions, mse_condition, sweep
-from avshift_core.shift.calibrate import ESTIMATORS, Calibration, Estimate
+from avshift_core.shift.calibrate import ESTIMATORS, Calibration
+from avshift_core.shift.estimate import Estimate
 from avshift_core.shift.profile import telling, weighing
 from avshift_core.shift.trust import OK, REFUSE, Check
 from avshift_core.shift.weights import weights_of

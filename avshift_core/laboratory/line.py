@@ -14,7 +14,8 @@ from avshift_core.latent.cohort import MIN_SCENARIOS
 from avshift_core.progress import Progress, within
 from avshift_core.shift.analyze import Analysis, analysis_steps
 from avshift_core.shift.c2st import advantage, cross_fit
-from avshift_core.shift.calibrate import HEADLINE, Estimate
+from avshift_core.shift.calibrate import HEADLINE
+from avshift_core.shift.estimate import Estimate
 from avshift_core.shift.gate import GLOBAL_SHIFT, LOCALIZE, NO_SHIFT
 
 CASES = tuple(LINE_TARGETS)

@@ -21,7 +21,7 @@ from avshift_core.scenario.store.corpus import Corpus, open_corpus
 from avshift_core.scenario.store.query import CohortQuery, as_query
 from avshift_core.scenario.store.thresholds import parse_metric
 from avshift_core.shift.analyze import analysis_steps
-from avshift_core.shift.calibrate import Estimate
+from avshift_core.shift.estimate import Estimate
 from avshift_core.shift.monitor import TRAFFIC, Monitor, MonitorConfig, Stream, monitor_steps
 from avshift_core.shift.regions import describe_regions
 

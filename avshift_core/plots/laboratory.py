@@ -11,7 +11,8 @@ from avshift_core.laboratory.fleet import EXACT, EstimatorCheck, FleetCheck
 from avshift_core.laboratory.shares import Share, Spread
 from avshift_core.plots import theme
 from avshift_core.plots.metrics import LABELS
-from avshift_core.shift.calibrate import HEADLINE, Estimate
+from avshift_core.shift.calibrate import HEADLINE
+from avshift_core.shift.estimate import Estimate
 
 NAMES = {**LABELS, EXACT: "Exact weights"}
 SYMBOLS = {"naive": (theme.P, "circle"), HEADLINE: (theme.HEADLINE, "diamond"), "target": (theme.Q, "square"),

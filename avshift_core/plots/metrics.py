@@ -5,7 +5,8 @@ from __future__ import annotations
 import plotly.graph_objects as go
 
 from avshift_core.plots import theme
-from avshift_core.shift.calibrate import Calibration, Estimate
+from avshift_core.shift.calibrate import Calibration
+from avshift_core.shift.estimate import Estimate
 
 LABELS = {
     "naive": "Observed in P", "strata": "Cell by cell",

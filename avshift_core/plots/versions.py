@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from avshift_core.plots import theme
-from avshift_core.shift.calibrate import Estimate
+from avshift_core.shift.estimate import Estimate
 from avshift_core.shift.power import OF_A, PER, PlanGroup, PlanRow, Power
 from avshift_core.shift.version_probe import LeakageProbe
 from avshift_core.shift.version_split import Split

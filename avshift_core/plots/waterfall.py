@@ -9,7 +9,8 @@ import plotly.graph_objects as go
 
 from avshift_core.plots import theme
 from avshift_core.shift.breakdown import Contribution, GroupRate
-from avshift_core.shift.calibrate import Calibration, Estimate
+from avshift_core.shift.calibrate import Calibration
+from avshift_core.shift.estimate import Estimate
 from avshift_core.words import readable
 
 OBSERVED, CALIBRATED, LEFT_OVER, TARGET = "Observed<br>in P", "Calibrated<br>to Q", "Left<br>over", "Observed<br>in Q"

@@ -12,9 +12,9 @@ from avshift_core.errors import ConfigError
 from avshift_core.progress import Progress
 from avshift_core.quality.clusters import N_CLUSTERS, Clusters, measure_clusters
 from avshift_core.shift.analyze import Analysis
-from avshift_core.shift.calibrate import Estimate
 from avshift_core.shift.celltree import cell_counts, test_nodes
 from avshift_core.shift.drives import adjust_bh, clustered_variance
+from avshift_core.shift.estimate import Estimate
 from avshift_core.shift.naming import name_sets
 from avshift_core.shift.rates import design_effect_of_mean, rate_interval
 from avshift_core.shift.regions import Shares, pooled_attributes, shares_of

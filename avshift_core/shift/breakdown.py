@@ -12,7 +12,8 @@ from scipy import stats
 from avshift_core.errors import CohortError
 from avshift_core.latent.cells import OUTSIDE
 from avshift_core.shift.analyze import Analysis
-from avshift_core.shift.calibrate import Calibration, Calibrator, Estimate
+from avshift_core.shift.calibrate import Calibration, Calibrator
+from avshift_core.shift.estimate import Estimate
 from avshift_core.shift.rates import design_effect_of_mean, rate_interval
 from avshift_core.shift.trust import mse_gain, mse_terms
 

@@ -6,32 +6,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
-from scipy import optimize, stats
+from scipy import stats
 
 from avshift_core.config import AnalysisConfig
 from avshift_core.errors import ConfigError
 from avshift_core.latent.cells import OUTSIDE
 from avshift_core.latent.cohort import Rest
 from avshift_core.latent.space import Space
-from avshift_core.shift.c2st import GlobalTest, sigmoid
-from avshift_core.shift.drives import Pool, folds_by_drive
+from avshift_core.shift.c2st import GlobalTest
+from avshift_core.shift.drives import Pool
+from avshift_core.shift.estimate import Estimate, Influence, difference
 from avshift_core.shift.local import LocalTest
 from avshift_core.shift.local_paper import PaperRegions
-from avshift_core.shift.mlp import choose_regime, fit_mlp
 from avshift_core.shift.rates import design_effect_of_mean, rate_interval
+from avshift_core.shift.weighting import entropy_balance, outcome_models, pareto_khat
 
 ESTIMATORS = ("lis_paper", "lis", "ipw", "aipw", "balance", "strata")
 HEADLINE = "strata"  # needs no outcome model; error near the best on both benchmarks (benchmarks/README.md)
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A metric with its interval; `se` is its drive-level standard error."""
-
-    mu: float
-    lo: float
-    hi: float
-    se: float
 
 
 @dataclass(frozen=True)
@@ -89,60 +80,6 @@ class Calibration:
     def estimates(self) -> dict[str, Estimate | None]:
         """Every estimate by its name."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name in ("naive", "target", *ESTIMATORS)}
-
-
-@dataclass(frozen=True, eq=False)
-class Influence:
-    """An estimate with the sum of its influence values in every drive: differences and intervals follow from it."""
-
-    mu: float
-    source: np.ndarray
-    target: np.ndarray
-
-    def __sub__(self, other: Influence) -> Influence:
-        return Influence(self.mu - other.mu, *(_joined(a, -b) for a, b in self._with(other)))
-
-    def __add__(self, other: Influence) -> Influence:
-        return Influence(self.mu + other.mu, *(_joined(a, b) for a, b in self._with(other)))
-
-    def _with(self, other: Influence) -> tuple:
-        return (self.source, other.source), (self.target, other.target)
-
-    @property
-    def drives(self) -> int:
-        """Drives behind it, of the cohort that has fewer; a cohort that does not move it does not count."""
-        counted = [len(s) for s in (self.source, self.target) if s.any()]
-        return max(2, min(counted or (len(self.source), len(self.target))))
-
-    @property
-    def variance(self) -> float:
-        return sum(len(s) / max(len(s) - 1, 1) * float(s @ s) for s in (self.source, self.target))
-
-
-def _joined(a, b) -> np.ndarray:
-    """a + b; drives that only one of them counts come last, and add nothing to the other.
-
-    >>> _joined(np.array([1.0, 2.0]), np.array([10.0, 10.0, 10.0]))
-    array([11., 12., 10.])
-    """
-    if len(a) == len(b):
-        return a + b
-    longer, shorter = (a, b) if len(a) > len(b) else (b, a)
-    total = longer.copy()
-    total[: len(shorter)] += shorter
-    return total
-
-
-def difference(a: Estimate, b: Estimate) -> Estimate:
-    """a - b with an interval made of theirs (Zou and Donner 2008), for where a standard error does not tell.
-
-    >>> d = difference(Estimate(0.0, 0.0, 0.04, 0.0), Estimate(0.05, 0.02, 0.08, 0.015))
-    >>> [round(x, 3) for x in (d.mu, d.lo, d.hi)]        # -0.05 - 0.03, -0.05 + sqrt(0.04^2 + 0.03^2)
-    [-0.05, -0.08, 0.0]
-    """
-    mu = a.mu - b.mu
-    return Estimate(mu, mu - float(np.hypot(a.mu - a.lo, b.hi - b.mu)), mu + float(np.hypot(a.hi - a.mu, b.mu - b.lo)),
-                    float(np.hypot(a.se, b.se)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -379,7 +316,7 @@ def make_calibrator(
     return Calibrator(
         {k: P.ell[k] for k in metrics}, {k: Q.ell[k] for k in metrics}, m_P, m_Q, P.drive, Q.drive,
         (P.n_drives, Q.n_drives), w_ipw,
-        {k: _entropy_balance(test, m_P[k], m_Q[k]) for k in metrics}, cells, regions,
+        {k: entropy_balance(test, m_P[k], m_Q[k]) for k in metrics}, cells, regions,
         None if paper is None else paper.region_P, None if paper is None else paper.region_Q,
         float(cells.q[~cells.free].sum()), pareto_khat(w_ipw), config.level, config.M, P.rest, Q.rest,
     )
@@ -413,66 +350,3 @@ def _rake(w, cells: Strata, B: float) -> np.ndarray:
     mass = cells.masses(B)[0] * len(w)
     have = np.bincount(cells.of_P, w, minlength=len(mass))
     return w * (mass / np.maximum(have, 1e-300))[cells.of_P]
-
-
-def outcome_models(cohort, label: int, space: Space, sample: Pool, metrics, config: AnalysisConfig):
-    """m(z) = E[ell | z] of one cohort, cross-fitted by drive: one network with an output for each metric.
-
-    Args:
-        cohort, label: P and 0, or Q and 1: whose outcomes are learnt.
-
-    Returns:
-        metric -> (n_P,) and metric -> (n_Q,) predictions; those at the other cohort are the mean of all networks.
-    """
-    own, other = np.flatnonzero(sample.y == label), np.flatnonzero(sample.y != label)
-    target = np.zeros((sample.n, len(metrics)), dtype=np.float32)
-    target[own] = np.column_stack([cohort.ell[k] for k in metrics]) / config.M
-    fold = folds_by_drive(sample, config.folds, np.random.default_rng([config.seed, 5]))[own]
-    parts = [(own[fold != k], own[fold == k]) for k in range(config.folds) if (fold == k).any()]
-    weight = np.ones(sample.n)
-    regime, _ = choose_regime(space.X, target, weight, *parts[0], seed=config.seed)
-    predict = fit_mlp(space.X, target, weight, [train for train, _ in parts], seed=config.seed, regime=regime)
-    m = np.zeros((sample.n, len(metrics)))
-    for e, (_, test) in enumerate(parts):
-        m[test] = sigmoid(predict(e, test))
-        m[other] += sigmoid(predict(e, other)) / len(parts)
-    m *= config.M
-    return tuple({k: m[sample.y == c, j] for j, k in enumerate(metrics)} for c in (0, 1))
-
-
-def _entropy_balance(test: GlobalTest, m_P, m_Q) -> np.ndarray | None:
-    """Weights exp(lambda f) with P's mean of f = (log-odds, outcome) equal to Q's; None where they cannot be met."""
-    f = np.column_stack([test.logit_P, m_P])
-    goal = np.array([test.logit_Q.mean(), m_Q.mean()])
-    scale = f.std(axis=0)
-    use = scale > 1e-9
-    if not use.any():
-        return np.ones(len(f))
-    f = ((f - goal) / np.where(use, scale, 1.0))[:, use]
-
-    def dual(lam):
-        a = f @ lam
-        top = a.max()
-        w = np.exp(a - top)
-        return top + np.log(w.mean()), w @ f / w.sum()
-
-    with np.errstate(all="ignore"):  # where no weights meet the goal the search runs off
-        result = optimize.minimize(dual, np.zeros(f.shape[1]), jac=True, method="BFGS", options={"maxiter": 100})
-    if not np.isfinite(result.x).all():
-        return None
-    if np.abs(dual(result.x)[1]).max() > 1e-3:
-        return None
-    a = f @ result.x
-    w = np.exp(a - a.max())
-    return w / w.mean()
-
-
-def pareto_khat(w) -> float:
-    """Tail index of the largest weights: a generalised Pareto fit to the largest min(n / 5, 3 sqrt(n)) of them."""
-    w = np.sort(np.asarray(w, dtype=float))
-    tail = int(min(len(w) / 5, 3 * np.sqrt(len(w))))
-    excess = w[-tail:] - w[-tail - 1]
-    if len(np.unique(excess)) < tail / 4:
-        return 0.0  # weights of a few levels (the tree of cells): a bounded tail
-    with np.errstate(all="ignore"):  # the optimiser probes shapes outside the support
-        return float(stats.genpareto.fit(excess[excess > 0], floc=0)[0])

@@ -18,9 +18,9 @@ from avshift_core.config import CLASSIFIERS
 from avshift_core.errors import CohortError, ConfigError
 from avshift_core.latent.history import DRIVE, UNITS, History
 from avshift_core.progress import Progress
-from avshift_core.shift.calibrate import Estimate
 from avshift_core.shift.drives import clustered_variance
 from avshift_core.shift.eprocess import log_wealth, rank_p_values, tie_breaker, units_of
+from avshift_core.shift.estimate import Estimate
 from avshift_core.shift.rates import design_effect_of_mean, rate_interval
 from avshift_core.shift.scoring import train_and_score
 

@@ -12,9 +12,9 @@ from avshift_core.latent.cells import OUTSIDE
 from avshift_core.shift.analyze import Analysis
 from avshift_core.shift.attributes import Attributes, read_attributes
 from avshift_core.shift.breakdown import contributions
-from avshift_core.shift.calibrate import Estimate
 from avshift_core.shift.differences import Difference
 from avshift_core.shift.drives import Pool
+from avshift_core.shift.estimate import Estimate
 from avshift_core.shift.local import TARGET_HEAVY, LocalTest, Region
 from avshift_core.shift.naming import name_sets
 from avshift_core.shift.profile import profile

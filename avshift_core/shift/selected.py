@@ -15,7 +15,7 @@ import pandas as pd
 
 from avshift_core.errors import AVShiftError
 from avshift_core.shift.analyze import Analysis
-from avshift_core.shift.calibrate import Estimate
+from avshift_core.shift.estimate import Estimate
 from avshift_core.shift.regions import design_in, mass, shares_of
 from avshift_core.shift.representatives import representatives
 from avshift_core.words import readable

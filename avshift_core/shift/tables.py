@@ -9,8 +9,9 @@ import pandas as pd
 
 from avshift_core.shift.analyze import Analysis
 from avshift_core.shift.breakdown import Contribution, GroupRate
-from avshift_core.shift.calibrate import Calibration, Estimate
+from avshift_core.shift.calibrate import Calibration
 from avshift_core.shift.curves import Curves, VarianceSplit
+from avshift_core.shift.estimate import Estimate
 from avshift_core.shift.sensitivity import Sensitivity
 from avshift_core.shift.weights import WeightHistogram, Weights
 

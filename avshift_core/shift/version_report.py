@@ -8,7 +8,7 @@ from dataclasses import asdict
 import pandas as pd
 
 from avshift_core.shift.analyze import Analysis
-from avshift_core.shift.calibrate import Estimate
+from avshift_core.shift.estimate import Estimate
 from avshift_core.shift.power import OF_A, PER, PlanGroup, PlanRow, Power, plan, power_of
 from avshift_core.shift.version_split import RATES, REFERENCES, Split, split_by, split_by_region
 from avshift_core.shift.versions import FEW, NOISE, TURNS, UNTRUSTED, VersionComparison

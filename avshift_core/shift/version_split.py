@@ -23,7 +23,7 @@ import pandas as pd
 
 from avshift_core.errors import CohortError
 from avshift_core.shift.analyze import Analysis
-from avshift_core.shift.calibrate import Estimate, Influence
+from avshift_core.shift.estimate import Estimate, Influence
 from avshift_core.shift.support import Support
 
 REFERENCES = ("P", "Q", "mean")  # whose traffic the versions are compared in; the mean of both is the headline

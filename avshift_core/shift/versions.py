@@ -17,12 +17,12 @@ from avshift_core.progress import Progress, finish
 from avshift_core.scenario.measure.metrics import METRICS
 from avshift_core.scenario.schema import UNKNOWN
 from avshift_core.shift.analyze import Analysis
-from avshift_core.shift.calibrate import outcome_models
 from avshift_core.shift.power import PlanGroup, plan_groups
 from avshift_core.shift.support import Support, common_support
 from avshift_core.shift.trust import REFUSE
 from avshift_core.shift.version_probe import LeakageProbe, probe_leakage
 from avshift_core.shift.version_split import Split, VersionFit, make_fit, split_of
+from avshift_core.shift.weighting import outcome_models
 
 CONTEXT = "context"
 BETTER, WORSE, NOISE, FEW, UNTRUSTED = "better", "worse", "inside noise", "too few events", "not to be trusted"

@@ -48,7 +48,7 @@ def _umap(data: Data, **settings) -> np.ndarray:
 
 
 CONTENDERS = (
-    Contender("AVShift", ours, note="PCA to 30, UMAP with seed, and its own measures of quality"),
+    Contender("AVShift", ours, note="PCA to 30, UMAP with seed"),
     Contender("umap-learn, seeded", umap_seeded, "plain", "64-D, its defaults; a seed allows it one thread"),
     Contender("umap-learn, no seed", umap_parallel, "plain", "64-D, its defaults; another map each time"),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from avshift_core.shift.calibrate import Estimate
+from avshift_core.shift.estimate import Estimate
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$<>:&-])")
 # A bare address becomes a link, escaped or not, unless an invisible mark (at which no line breaks) stands in it.

@@ -27,9 +27,10 @@ from avshift_core.plots.sensitivity import CAPACITY, FAMILY, NAMES, RATIO, SIZE,
 from avshift_core.plots.waterfall import CALIBRATED, LEFT_OVER, OBSERVED, TARGET, category_figure, waterfall_figure
 from avshift_core.plots.weights import SWEPT, sweep_figure, weights_figure
 from avshift_core.shift.breakdown import GroupRate, contributions, sweep
-from avshift_core.shift.calibrate import ESTIMATORS, Estimate
+from avshift_core.shift.calibrate import ESTIMATORS
 from avshift_core.shift.curves import held_out_curves, variance_split
 from avshift_core.shift.differences import Difference
+from avshift_core.shift.estimate import Estimate
 from avshift_core.shift.sensitivity import CAPACITIES, FAMILIES, Row, Sensitivity, Width
 from avshift_core.shift.weights import raw_weights, weight_histogram
 

@@ -7,7 +7,7 @@ import pytest
 
 from avshift_core.plots import theme
 from avshift_core.plots.monitor import rates_figure, wealth_figure
-from avshift_core.shift.calibrate import Estimate
+from avshift_core.shift.estimate import Estimate
 from avshift_core.shift.monitor import Monitor, MonitorConfig, Stream, Week
 
 PHRASES = {"traffic": "Traffic", "event<b>": "Event<b>"}

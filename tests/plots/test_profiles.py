@@ -12,7 +12,7 @@ from avshift_core.plots.profiles import FARTHEST, profile_alt, profile_figure, s
 from avshift_core.plots.thumbnails import thumbnail
 from avshift_core.quality.cluster_report import ClusterEvents, Partition
 from avshift_core.quality.clusters import Agreement, Clusters, Spread
-from avshift_core.shift.calibrate import Estimate
+from avshift_core.shift.estimate import Estimate
 from avshift_core.shift.profile import profile
 from avshift_core.shift.regions import Shares
 from tests.plots.test_scenes import pictured

@@ -6,7 +6,8 @@ from scipy import stats
 
 from avshift_core.errors import ConfigError
 from avshift_core.latent.cohort import Rest
-from avshift_core.shift.calibrate import Calibrator, Strata, cell_strata, pareto_khat
+from avshift_core.shift.calibrate import Calibrator, Strata, cell_strata
+from avshift_core.shift.weighting import pareto_khat
 
 
 def calibrator(ell_P, of_P, of_Q, ell_Q=None, drive_P=None, drive_Q=None, w=None):

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from avshift_core.config import AnalysisConfig
-from avshift_core.shift.calibrate import Estimate
+from avshift_core.shift.estimate import Estimate
 from avshift_core.shift.power import PER, PlanGroup, cut_tree, plan, power_of
 from avshift_core.shift.version_report import plan_table, power_words
 from avshift_core.shift.version_split import REFERENCES, split_of

@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from avshift_core.shift.breakdown import contributions
-from avshift_core.shift.calibrate import Estimate
 from avshift_core.shift.drives import Pool
+from avshift_core.shift.estimate import Estimate
 from avshift_core.shift.regions import (
     describe_regions,
     design_in,

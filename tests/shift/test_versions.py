@@ -15,7 +15,7 @@ from avshift_core.errors import CohortError
 from avshift_core.latent.benchmark import METRIC, manifold_case
 from avshift_core.latent.cohort import make_cohort
 from avshift_core.shift.analyze import analyze
-from avshift_core.shift.calibrate import Estimate
+from avshift_core.shift.estimate import Estimate
 from avshift_core.shift.power import power_of
 from avshift_core.shift.support import Support, join_small
 from avshift_core.shift.trust import OK, REFUSE
