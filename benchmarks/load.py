@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import random
 import shutil
+import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
@@ -52,7 +53,7 @@ async def person(browser, server: Server, seed: int, arrives_s: float, end: floa
     while time.monotonic() < end:
         try:
             began = time.perf_counter()
-            open_page = page.get_by_test_id("stPageLink").locator("strong").get_by_text(name, exact=True)
+            open_page = page.get_by_test_id("stPageLink").locator("strong").get_by_text(name, exact=True).first
             await open_page.wait_for(timeout=PATIENCE_MS)
             seen.pages.append(time.perf_counter() - began)
             if name in CLIPPED:
@@ -123,6 +124,10 @@ def main() -> None:
             server.process.terminate()
             server.process.wait()
     n = arguments.n
+    for error in seen.errors[:10]:
+        print("  ", error)
+    if not seen.slider or not seen.pages:
+        sys.exit("Nobody has seen a number change: there is nothing to tell.")
     print(f"{arguments.sessions} sessions for {arguments.minutes:g} minutes, {n:,} + {n:,} scenarios")
     for text, value, aim in (
         ("slider to new numbers, median", f"{np.median(seen.slider):.0f} ms", ""),
@@ -133,8 +138,6 @@ def main() -> None:
         ("   growth to the end", f"{after / before - 1:+.1%}", "10 %"),
     ):
         print(f"{text:<52} {value:>14}  {aim}")
-    for error in seen.errors[:10]:
-        print("  ", error)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 Measures on this machine, in one run, what the cost model of docs/scale.md is made of: bytes of a stored scenario by
 kind of file, time of one core to encode it, operations of the network for it, time to search all latents for its
-neighbours, seconds of an analysis. Then prints the model for a day, a year and a billion.
+neighbours, seconds of an analysis and of moving its clip. Then prints the model for a day, a year and a billion.
 """
 
 from __future__ import annotations
@@ -42,19 +42,22 @@ class Constants:
 
     Attributes:
         stored: kind of file -> bytes. encode_s: seconds of one core, both views. flop: of the network, both views.
-        search_s: seconds to compare one anchor with one row. analysis: (scenarios of both sides, seconds), twice.
+        search_s: seconds to compare one anchor with one row. analysis, clip: (scenarios of both sides, seconds) of a
+            comparison, and of all estimates at another clip, twice each.
     """
 
     stored: dict[str, float]
     encode_s: float
     flop: float
     search_s: float
-    analysis: tuple[tuple[int, float], tuple[int, float]]
+    analysis: tuple[tuple[int, float], ...]
+    clip: tuple[tuple[int, float], ...]
 
-    def analysis_s(self, rows: float) -> float:
-        """Seconds of a comparison: a fixed part and one that grows with the rows, through both measurements."""
-        (n0, t0), (n1, t1) = self.analysis
-        return t0 + (t1 - t0) * (rows - n0) / (n1 - n0)
+
+def at(rows: float, measured) -> float:
+    """Seconds for so many rows: a fixed part and one that grows with the rows, through both measurements."""
+    (n0, t0), (n1, t1) = measured
+    return t0 + (t1 - t0) * (rows - n0) / (n1 - n0)
 
 
 def measure(scenarios: int, folder: Path) -> Constants:
@@ -69,7 +72,7 @@ def measure(scenarios: int, folder: Path) -> Constants:
         for name, file in part.files.items():
             kind = name.split("/")[0]
             stored[kind] = stored.get(kind, 0.0) + file.bytes / corpus.n
-    return Constants(stored, encode_s, operations(corpus, model), search_seconds(), analysis_seconds())
+    return Constants(stored, encode_s, operations(corpus, model), search_seconds(), *analysis_seconds())
 
 
 def operations(corpus, model) -> float:
@@ -98,14 +101,19 @@ def search_seconds() -> float:
     return (time.perf_counter() - start) / ANCHORS / SEARCHED
 
 
-def analysis_seconds() -> tuple[tuple[int, float], ...]:
-    times = []
+def analysis_seconds() -> tuple[tuple[tuple[int, float], ...], ...]:
+    """(rows, seconds) of an analysis, and of moving its clip."""
+    whole, clip = [], []
     for n in (2_000, *ANALYSED):  # the first loads libraries and does not count
         pair = manifold_case(n, n // 100, seed=1)
         start = time.perf_counter()
-        analyze(pair.P, pair.Q)
-        times.append((2 * n, time.perf_counter() - start))
-    return tuple(times[1:])
+        analysis = analyze(pair.P, pair.Q)
+        whole.append((2 * n, time.perf_counter() - start))
+        start = time.perf_counter()
+        for B in range(2, 12):
+            analysis.calibrate(float(B))
+        clip.append((2 * n, (time.perf_counter() - start) / 10))
+    return tuple(whole[1:]), tuple(clip[1:])
 
 
 def print_model(c: Constants) -> None:
@@ -117,6 +125,8 @@ def print_model(c: Constants) -> None:
     print(f"  {'exact search, ns for each row of 64 numbers':<44} {1e9 * c.search_s:>12.1f}")
     for rows, seconds in c.analysis:
         print(f"  {f'complete analysis of {rows:,} rows, s':<44} {seconds:>12.1f}")
+    for rows, seconds in c.clip:
+        print(f"  {f'all estimates of {rows:,} rows at a clip, ms':<44} {1000 * seconds:>12.2f}")
     print("\n" + f"{'model':<46}" + "".join(f"{name:>14}" for name in SIZES))
     total = sum(c.stored.values())
     rows = {
@@ -127,7 +137,8 @@ def print_model(c: Constants) -> None:
         f"encode, GPU-hours at {GPU_FLOPS / 1e12:g} Tflop/s (assumed)": lambda n: n * c.flop / GPU_FLOPS / HOUR,
         "exact search of one anchor, s": lambda n: n * c.search_s,
         "   with 1 % of the rows looked at, s": lambda n: 0.01 * n * c.search_s,
-        "analysis of half against half, min": lambda n: c.analysis_s(min(n, 2 * MOST)) / 60,
+        "analysis of half against half, min": lambda n: at(min(n, 2 * MOST), c.analysis) / 60,
+        "moving its clip, engine, ms": lambda n: 1000 * at(min(n, 2 * MOST), c.clip),
     }
     for text, cost in rows.items():
         print(f"  {text:<44}" + "".join(f"{cost(n):>14,.2f}" for n in SIZES.values()))
