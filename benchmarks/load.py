@@ -65,7 +65,7 @@ async def person(browser, server: Server, seed: int, arrives_s: float, end: floa
             await page.get_by_test_id("stPageLink").get_by_text(name, exact=True).first.click(timeout=PATIENCE_MS)
         except Exception as error:
             if time.monotonic() < end:
-                seen.errors.append(f"{name}: {str(error).splitlines()[0]}")
+                seen.errors.append(f"{name}: {' '.join(str(error).split())[:1500]}")
     await context.close()
 
 
