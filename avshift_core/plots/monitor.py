@@ -49,8 +49,8 @@ def wealth_figure(monitor: Monitor, phrases: Mapping[str, str], *, height: int =
     return theme.quick_figure(traces, {
         "shapes": [*edges, {"type": "line", "x0": 0, "x1": count, "y0": monitor.threshold, "y1": monitor.threshold,
                             "line": {"color": ALARM, "width": 2, "dash": "dash"}}],
-        "annotations": [theme.note(f"alarm at {monitor.threshold:g}", count, log(monitor.threshold, 10),
-                                   xanchor="right", yanchor="bottom", font={"size": 12})],
+        "annotations": [theme.note(f"alarm at {monitor.threshold:g}", 0, log(monitor.threshold, 10),
+                                   xanchor="left", yanchor="bottom", font={"size": 12})],  # where wealth is still small
         "xaxis": {"tickvals": [k + 0.5 for k in range(0, count, step)], "ticktext": labels[first::step],
                   "range": [0, count], "showgrid": False, "title": {"text": f"Week{year}, drive by drive"}},
         "yaxis": {"type": "log", "title": {"text": "Wealth of a bettor who began with 1"},
