@@ -10,6 +10,13 @@ from contextlib import contextmanager
 VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
+def threads_allowed() -> int:
+    """Threads that libraries may use now: one inside of `one_thread`, else one for each core or what was announced."""
+    from threadpoolctl import threadpool_info
+
+    return max((pool["num_threads"] for pool in threadpool_info()), default=os.cpu_count() or 1)
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
     """BLAS, OpenMP and torch with one thread each inside of it, as far as they are loaded."""

@@ -2,8 +2,8 @@
 
 Topics: global, local, calibration, knn, map; growth runs several of them over sizes and prints log-log slopes. Every
 contender works in a process of its own, a peer's in an environment of its own that is installed at first use from
-benchmarks/requirements into benchmarks/.venvs. Counted is the work alone, after imports and a warm-up on a small pair;
-memory is the process' largest. Quality stands beside it, so that nobody is fast by being wrong.
+benchmarks/requirements into benchmarks/.venvs. Counted is the work alone, after imports and a warm-up on a small pair,
+which is `start s`; memory is the process' largest. Quality stands beside it, so that nobody is fast by being wrong.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def compare(bench: Bench, topic: str, rows: int, seeds: int, nulls: int) -> None
     module = importlib.import_module(TOPICS[topic])
     print(f"\n{topic}: {rows:,} + {rows:,} scenarios in {2 * max(rows // 100, 10):,} drives, 64 dimensions, "
           f"{bench.threads} threads; pairs: {seeds}" + (f", without shift: {nulls}" if module.NULLS and nulls else ""))
-    titles = ["contender", "s", "ratio", "peak MB", *module.COLUMNS.values(), *module.NULLS.values(), "note"]
+    titles = ["contender", "s", "ratio", "start s", "peak MB", *module.COLUMNS.values(), *module.NULLS.values(), "note"]
     lines, own_seconds = [], None
     for contender in bench.contenders(module):
         runs = [bench.run(module, contender, bench.pair(rows, FIRST_SEED + k)) for k in range(seeds)]
@@ -161,7 +161,8 @@ def compare(bench: Bench, topic: str, rows: int, seeds: int, nulls: int) -> None
             continue
         seconds = float(np.median([run["seconds"] for run in runs]))
         own_seconds = own_seconds or seconds
-        cost = [_number(seconds), _number(seconds / own_seconds), f"{max(run['mb'] for run in runs):,.0f}"]
+        start = float(np.median([run["first"] for run in runs]))
+        cost = [*map(_number, (seconds, seconds / own_seconds, start)), f"{max(run['mb'] for run in runs):,.0f}"]
         alarms = _false_alarms(bench, module, contender, rows, nulls, runs[0]["rows"])
         for name in runs[0]["rows"]:
             judged = [_mean(key, [run["rows"][name][key] for run in runs]) for key in module.COLUMNS]

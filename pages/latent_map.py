@@ -7,7 +7,7 @@ from functools import partial
 import streamlit as st
 
 from avshift_core import AVShiftError
-from avshift_core.latent.neighbors import SAMPLE_ROWS
+from avshift_core.latent.lists import MEASURED
 from avshift_core.latent.outline import Outline
 from avshift_core.latent.pack import Stamp
 from avshift_core.latent.project import Projection, Smoothed
@@ -226,7 +226,7 @@ def common_map(projection: Projection) -> str:
         text += " It was drawn by landmarks first."
     if projection.recall < 1:
         text += (f" The search behind it has found {100 * projection.recall:.1f} % of the true neighbours (counted on "
-                 f"{SAMPLE_ROWS} scenarios).")
+                 f"{MEASURED} scenarios).")
     return text
 
 

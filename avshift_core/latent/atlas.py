@@ -36,7 +36,7 @@ class Atlas:
         mean, scale: (d,) of the latents; axes: (d, c) principal axes of the standardised ones; explained: share of the
             variance along all of these.
         anchor: (a,) rows of xy; anchor_x: (a, c) their principal components.
-        recall: share of the true neighbours that the search behind the map has found; 1 up to 100,000 scenarios.
+        recall: share of the true neighbours that the search behind the map has found; 1 up to 40,000 scenarios.
         landmarks: whether some of the scenarios were drawn first.
     """
 
@@ -89,7 +89,7 @@ class Atlas:
 def atlas_steps(url: str, fingerprint: str, latents: str, seed: int = 0) -> Generator[Progress, None, Atlas]:
     """PCA, then UMAP of the principal components, of all scenarios of a corpus that have these latents.
 
-    The same corpus and seed give the same map, beyond 100,000 scenarios on the same number of cores.
+    The same corpus and seed give the same map.
     """
     corpus = open_corpus(url, fingerprint=fingerprint)
     all_of_it = yield from within(whole_steps(corpus, latents, most=MOST, seed=seed), 0.0, READ_SHARE)

@@ -2,10 +2,9 @@
 
     index = finish(index_steps("fleet", corpus.fingerprint, latents))
     found = index.search(z, k=10, scenario_id="harbor-2026-W10-0042-000", drive_id="harbor-2026-W10-0042")
-    found.scenario_id, found.distance, index.recall
+    found.scenario_id, found.distance, index.reach.recall
 
-An inverted file (Sivic and Zisserman 2003) is not exact: it may miss a neighbour that lies in a list which was not
-opened. How many lists to open is chosen on some scenarios of the corpus, and the recall is then measured on others.
+How many lists to open is chosen on some scenarios of the corpus, and the recall is measured on others.
 """
 
 from __future__ import annotations
@@ -17,15 +16,13 @@ import numpy as np
 import pandas as pd
 
 from avshift_core.errors import CorpusError
-from avshift_core.latent.cells import nearest_centre
-from avshift_core.latent.neighbors import nearest_of
+from avshift_core.latent.lists import Lists, Reach, make_lists, probes_for
 from avshift_core.latent.whole import DRIVE, SCENARIO, spread, whole_steps
 from avshift_core.progress import Progress, within
 from avshift_core.scenario.store.corpus import open_corpus
 
 MOST = 4_000_000  # scenarios: a gigabyte of latents in 64 dimensions
-MOST_LISTS, FIT_ROWS = 4096, 100_000
-AIM, K_RECALL, ANCHORS = 0.99, 10, 300  # of the neighbours that a search should find; half of the anchors choose
+AIM, K_RECALL = 0.99, 10  # share of the nearest that a search should find
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,22 +44,16 @@ class Inverted:
     """The latents of a corpus, list after list.
 
     Attributes:
-        obs: scenario_id and drive_id in the order of the lists; X: (n, d) float32 standardised latents.
+        obs: scenario_id and drive_id in the order of the lists; lists: of the standardised latents.
         mean, scale: (d,) of the raw ones.
-        centre: (L, d); start: (L + 1,) first row of each list, and the end.
-        probes: lists that a search opens.
-        recall: share of the K_RECALL true nearest that it finds, on `anchors` scenarios that did not choose `probes`.
+        reach: lists that a search opens, and the share of the K_RECALL true nearest that it finds.
     """
 
     obs: pd.DataFrame
-    X: np.ndarray
+    lists: Lists
     mean: np.ndarray
     scale: np.ndarray
-    centre: np.ndarray
-    start: np.ndarray
-    probes: int
-    recall: float
-    anchors: int
+    reach: Reach
 
     def search(self, z, k: int, *, scenario_id: str = "", drive_id: str = "") -> Found:
         """The k scenarios nearest to a raw latent z (d,).
@@ -74,18 +65,14 @@ class Inverted:
         if len(z) != len(self.mean):
             raise CorpusError(f"The latent of '{scenario_id}' has {len(z)} dimensions and those of the corpus "
                               f"{len(self.mean)}; encode both with the same model.")
-        rows = self._opened(((z - self.mean) / self.scale).astype(np.float32), self.probes)
+        x = ((z - self.mean) / self.scale).astype(np.float32)
+        rows = self.lists.rows(self.lists.opened(x[None], self.reach.probes)[0])
         told = self.obs.iloc[rows]
         left_out = told[SCENARIO].eq(scenario_id) | (told[DRIVE].eq(drive_id) if drive_id else False)
         rows = rows[~left_out.to_numpy()]
-        distance = np.linalg.norm(self.X[rows] - (z - self.mean) / self.scale, axis=1)
+        distance = np.linalg.norm(self.lists.X[rows] - (z - self.mean) / self.scale, axis=1)
         order = np.argsort(distance, kind="stable")[:k]
-        return Found(self.obs[SCENARIO].to_numpy(dtype=str)[rows[order]], distance[order], len(told) / len(self.X))
-
-    def _opened(self, x: np.ndarray, probes: int) -> np.ndarray:
-        """Rows of the lists whose centres are nearest to x (d,)."""
-        near = np.argsort(((self.centre - x) ** 2).sum(axis=1), kind="stable")[:probes]
-        return np.concatenate([np.arange(self.start[i], self.start[i + 1]) for i in near])
+        return Found(self.obs[SCENARIO].to_numpy(dtype=str)[rows[order]], distance[order], len(told) / len(self.obs))
 
 
 def index_steps(url: str, fingerprint: str, latents: str, seed: int = 0) -> Generator[Progress, None, Inverted]:
@@ -97,45 +84,11 @@ def index_steps(url: str, fingerprint: str, latents: str, seed: int = 0) -> Gene
                           "and Q, or split the corpus.")
     everything = yield from within(whole_steps(corpus, latents), 0.0, 0.3)
     mean, scale = spread(everything.z)
-    X = ((everything.z - mean) / scale).astype(np.float32)
-    yield Progress("Centres of the lists", 0.3)
-    centre = _centres(X, seed)
-    yield Progress(f"Sorting into {len(centre):,} lists", 0.6)
-    of_list, _ = nearest_centre(X, centre)
-    order = np.argsort(of_list, kind="stable")
-    start = np.concatenate([[0], np.cumsum(np.bincount(of_list, minlength=len(centre)))])
-    X, obs = X[order], everything.obs.iloc[order].reset_index(drop=True)
+    yield Progress(f"Sorting {len(everything.z):,} scenarios into lists", 0.3)
+    lists = make_lists(((everything.z - mean) / scale).astype(np.float32), seed)
     yield Progress("How many lists does a search have to open?", 0.7)
-    index = Inverted(obs, X, mean, scale, centre, start, len(centre), 1.0, 0)
-    probes, recall, anchors = _measure(index, seed)
-    for array in (X, mean, scale, centre, start):
+    reach = probes_for(lists, K_RECALL, AIM, seed)
+    for array in (*vars(lists).values(), mean, scale):
         array.setflags(write=False)
     yield Progress("Done", 1.0)
-    return Inverted(obs, X, mean, scale, centre, start, probes, recall, anchors)
-
-
-def _centres(X, seed: int) -> np.ndarray:
-    """About 2 sqrt(n) of them: to find the nearest list then costs no more than to look through it."""
-    from sklearn.cluster import MiniBatchKMeans
-
-    rows = np.sort(np.random.default_rng([seed, 26]).permutation(len(X))[:FIT_ROWS])
-    lists = int(min(MOST_LISTS, max(1, 2 * np.sqrt(len(X))), len(np.unique(X[rows], axis=0))))
-    fit = MiniBatchKMeans(lists, batch_size=4096, n_init=1, max_iter=10, random_state=seed).fit(X[rows])
-    return fit.cluster_centers_.astype(np.float32)
-
-
-def _measure(index: Inverted, seed: int) -> tuple[int, float, int]:
-    """Fewest lists with which half of the anchors reach AIM, the recall of the others, and how many these are.
-
-    A true neighbour is found when its list is opened, so the rank of its list among the centres tells all.
-    """
-    X, centre = index.X, index.centre
-    rows = np.sort(np.random.default_rng([seed, 27]).permutation(len(X))[:ANCHORS])
-    near = nearest_of(X, rows, min(K_RECALL, len(X) - 1))[0]
-    of_list = np.searchsorted(index.start, near, side="right") - 1
-    distance = (centre**2).sum(axis=1) - 2 * X[rows] @ centre.T  # less what is the same for all centres
-    rank = np.argsort(np.argsort(distance, axis=1), axis=1)
-    needed = np.take_along_axis(rank, of_list, axis=1) + 1
-    choose, measure = needed[::2], needed[1::2]
-    probes = int(np.quantile(choose, AIM, method="inverted_cdf"))
-    return probes, float((measure <= probes).mean()), len(measure)
+    return Inverted(everything.obs.iloc[lists.order].reset_index(drop=True), lists, mean, scale, reach)

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-EXACT_ROWS = 100_000  # the search is compiled in every new process, which takes longer than all distances of fewer
-TREES, CANDIDATES, ENOUGH = 8, 28, 0.05  # less than pynndescent's defaults; recall: `python benchmarks/peers.py knn`
-FEWEST = 20  # neighbours that are searched for; by fewer the descent finds its way less well
-SAMPLE_ROWS = 500  # on which the recall is measured
+EXACT_ROWS = 40_000  # beyond, lists take a fraction of the time: `python benchmarks/peers.py knn`
+AIM = 0.995  # share of the true neighbours to find beyond
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,25 +25,18 @@ class Graph:
 
 
 def knn_graph(X, k: int, seed: int = 0, exact_rows: int = EXACT_ROWS) -> Graph:
-    """Neighbours of all rows: by all distances up to `exact_rows`, else by nearest-neighbour descent.
+    """Neighbours of all rows: by all distances up to `exact_rows`, else by those in the nearest lists (lists.py).
 
-    The descent is that of pynndescent (Dong et al. 2011), on all cores; the same seed and number of cores give the same
-    graph.
+    The same seed gives the same graph, on any number of cores.
     """
     if len(X) <= exact_rows:
         distance, index = nearest(X, k)
         return Graph(index.astype(np.int32), distance.astype(np.float32), 1.0)
-    from pynndescent import NNDescent
+    from avshift_core.latent.lists import all_nearest, make_lists, probes_for
 
-    X = np.array(X, dtype=np.float32, order="C")  # a copy that can be written: of another kind all is compiled again
-    index, distance = NNDescent(X, n_neighbors=max(k, FEWEST) + 1, random_state=seed, n_trees=TREES,
-                                max_candidates=CANDIDATES, delta=ENOUGH).neighbor_graph
-    itself = index == np.arange(len(X))[:, None]  # a twin may stand before the row itself
-    itself[~itself.any(axis=1), -1] = True
-    index, distance = (found[~itself].reshape(len(X), -1)[:, :k] for found in (index, distance))
-    rows = np.sort(np.random.default_rng([seed, 23]).permutation(len(X))[:SAMPLE_ROWS])
-    farthest = nearest_of(X, rows, k)[1][:, -1]
-    return Graph(index, distance, float((distance[rows] <= farthest[:, None] * (1 + 1e-5)).mean()))
+    lists = make_lists(X - np.mean(X, axis=0, dtype=np.float64), seed)  # small numbers, so that little is rounded off
+    reach = probes_for(lists, k, AIM, seed)
+    return Graph(*all_nearest(lists, k, reach.probes), reach.recall)
 
 
 def nearest_of(X, rows, k: int) -> tuple[np.ndarray, np.ndarray]:

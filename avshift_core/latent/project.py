@@ -71,7 +71,7 @@ class Smoothed:
     Attributes:
         h_bar: (n,) float32 mean held-out h over the k nearest scenarios of both cohorts in their first principal
             components, the scenario itself not among them (eq:smoothed_classifier_score).
-        recall: share of the true neighbours that the search has found; 1 up to 100,000 scenarios.
+        recall: share of the true neighbours that the search has found; 1 up to 40,000 scenarios.
     """
 
     h_bar: np.ndarray

@@ -11,10 +11,10 @@ METRIC = "ell"
 
 
 def nearest(data: Data, k: int) -> np.ndarray:
-    """(n, k) nearest other rows of each row; the warm-up goes the way of many rows."""
-    from avshift_core.latent.neighbors import EXACT_ROWS, knn_graph
+    """(n, k) nearest other rows of each row."""
+    from avshift_core.latent.neighbors import knn_graph
 
-    return knn_graph(data.X, k, exact_rows=0 if data.tiny else EXACT_ROWS).index
+    return knn_graph(data.X, k).index
 
 
 def cohorts(data: Data) -> list:
@@ -89,7 +89,5 @@ def layout(data: Data) -> np.ndarray:
     from avshift_core.latent.atlas import draw_steps
     from avshift_core.progress import finish
 
-    if data.tiny:
-        nearest(data, 30)
     ids = np.char.zfill(np.arange(len(data.z)).astype(str), 6)
     return finish(draw_steps(ids, data.z, data.y, len(ids))).xy

@@ -19,16 +19,7 @@ def quality(data: Data, xy) -> dict:
 
 
 def ours(data: Data) -> np.ndarray:
-    if data.tiny:
-        _compile_search(data.X)
     return engine.layout(data)
-
-
-def _compile_search(X) -> None:
-    """Neighbours are searched approximately beyond some size only; a small pair would not compile that."""
-    from pynndescent import NNDescent
-
-    NNDescent(X, n_neighbors=K, random_state=0, n_jobs=1).neighbor_graph  # noqa: B018
 
 
 def umap_seeded(data: Data) -> np.ndarray:

@@ -68,17 +68,20 @@ def threads() -> int:
 def measure(contenders: Sequence[Contender], quality: Callable[[Data, object], dict]) -> None:
     """Run one contender on one pair, as the command line says, and print what was measured as the last line.
 
-    The small pair comes first: imports and compiling are not counted.
+    The small pair comes first: `seconds` are without imports and compiling, `first` is the time of that pair, most of
+    which they take.
     """
     name, warm_up, pair = sys.argv[1:]
     work = next(contender.run for contender in contenders if contender.name == name)
+    start = time.perf_counter()
     work(_load(warm_up, tiny=True))
+    first = time.perf_counter() - start
     data = _load(pair)
     start = time.perf_counter()
     result = work(data)
     seconds, mb = time.perf_counter() - start, _peak_mb()
     print()
-    print(json.dumps({"seconds": seconds, "mb": mb, "rows": quality(data, result)}, default=float))
+    print(json.dumps({"seconds": seconds, "first": first, "mb": mb, "rows": quality(data, result)}, default=float))
 
 
 def _load(path: str, tiny: bool = False) -> Data:

@@ -85,9 +85,10 @@ def anywhere(desk: Desk, loaded: Loaded, anchor: Anchor, k: int, drives: bool, b
         return
     table = told_of(desk.corpus.url, desk.corpus.fingerprint, tuple(found.scenario_id.tolist()))
     table = found_table(loaded.analysis, found, table)
-    st.markdown(f"Among **{count(len(index.X), 'scenario')}** of the corpus. Pick a row to play it beside the anchor.")
+    whole = count(len(index.obs), "scenario")
+    st.markdown(f"Among **{whole}** of the corpus. Pick a row to play it beside the anchor.")
     st.caption(f"The search has looked at {100 * found.looked_at:.0f} % of them. Of the {K_RECALL} nearest it finds "
-               f"{100 * index.recall:.1f} % (counted on {index.anchors} scenarios, those of the same drive "
+               f"{100 * index.reach.recall:.1f} % (counted on {index.reach.anchors} scenarios, those of the same drive "
                "included). Distances are in standard deviations of the corpus.")
     pick_row(loaded, f"anywhere_{anchor.scenario_id}_{k}_{drives}", found.scenario_id, table, "", beside)
     titles = [f"{rank} · {distance:.2f}" for rank, distance in enumerate(found.distance[:PICTURES], 1)]

@@ -9,6 +9,7 @@ from avshift_core import archive
 from avshift_core.errors import CorpusError
 from avshift_core.latent import inverted
 from avshift_core.latent.inverted import index_steps
+from avshift_core.latent.lists import MEASURED, Reach
 from avshift_core.progress import finish
 from tests.latent.weeks import weeks
 
@@ -36,7 +37,7 @@ def by_all_distances(corpus, scenario_id, k, other_drives=False):
 
 @pytest.mark.parametrize("other_drives", [False, True])
 def test_all_lists_opened_give_the_true_neighbours(corpus, index, other_drives):
-    whole = replace(index, probes=len(index.centre))
+    whole = replace(index, reach=Reach(len(index.lists.centre), 1.0, 0))
     for scenario_id in ("2026-03-02-0-0007", "2026-03-16-0-1999"):
         ids, distance, z, drive = by_all_distances(corpus, scenario_id, 12, other_drives)
         found = whole.search(z, 12, scenario_id=scenario_id, drive_id=drive if other_drives else "")
@@ -45,7 +46,7 @@ def test_all_lists_opened_give_the_true_neighbours(corpus, index, other_drives):
 
 
 def test_the_recall_is_what_it_says_and_most_of_the_corpus_stays_closed(corpus, index):
-    assert index.recall >= 0.96 and index.anchors == inverted.ANCHORS // 2
+    assert index.reach.recall >= 0.96 and index.reach.anchors == MEASURED
     ids = index.obs["scenario_id"].sample(150, random_state=3)
     hits, looked = 0, []
     for scenario_id in ids:
@@ -53,18 +54,19 @@ def test_the_recall_is_what_it_says_and_most_of_the_corpus_stays_closed(corpus, 
         found = index.search(z, 10, scenario_id=scenario_id)
         hits += len(set(true) & set(found.scenario_id))
         looked.append(found.looked_at)
-    assert hits / 1500 == pytest.approx(index.recall, abs=0.02)  # both are of about 1,500 neighbours near 0.99
+    assert hits / 1500 == pytest.approx(index.reach.recall, abs=0.02)  # both are of about 1,500 neighbours near 0.99
     assert np.mean(looked) < 0.3
 
 
 def test_every_scenario_is_in_one_list_and_the_result_can_be_kept(corpus, index, tmp_path):
     assert sorted(index.obs["scenario_id"]) == sorted(corpus.table()["scenario_id"])
-    assert index.start[0] == 0 and index.start[-1] == corpus.n == len(index.X) and (np.diff(index.start) >= 0).all()
+    start = index.lists.start
+    assert start[0] == 0 and start[-1] == corpus.n == len(index.lists.X) and (np.diff(start) > 0).all()
     archive.save(index, tmp_path / "index.avs")
     again, z = archive.load(tmp_path / "index.avs"), np.zeros(3)
     assert again.search(z, 5).scenario_id.tolist() == index.search(z, 5).scenario_id.tolist()
     other = finish(index_steps(corpus.url, corpus.fingerprint, "mine"))
-    assert np.array_equal(other.X, index.X) and other.probes == index.probes
+    assert np.array_equal(other.lists.X, index.lists.X) and other.reach == index.reach
 
 
 def test_what_cannot_be_searched(corpus, index, monkeypatch):
