@@ -93,9 +93,9 @@ def _menu(title: str) -> None:
         places = {name: st.empty() for name in PAGES}
 
     def draw() -> None:
-        for name, (page, icon, text) in PAGES.items():
-            places[name].page_link(page, label=f"**{name}**" if name == title else name, icon=f":material/{icon}:",
-                                   help=text, query_params=state.values())
+        for name, (page, _, text) in PAGES.items():  # without icons twelve titles stand in one line of 1,440 pixels
+            places[name].page_link(page, label=f"**{name}**" if name == title else name, help=text,
+                                   query_params=state.values())
 
     state.draw_menu(draw)
 

@@ -54,6 +54,8 @@ def test_every_page_opens_by_its_link_and_is_photographed(visit, title, scheme, 
     expect(one.page.get_by_test_id("stMain").get_by_text(SEEN[title]).first).to_be_visible(timeout=PATIENCE)
     one.settle()
     assert one.page.get_by_test_id("stException").count() == 0
+    tops = "all => new Set(all.map(e => Math.round(e.getBoundingClientRect().top))).size"
+    assert one.page.locator(".st-key-menu [data-testid=stPageLink]").evaluate_all(tops) == 1, "the menu wraps"
     name = PATHS[title] or "overview"
     one.shoot(SCREENSHOTS / f"{name}_{scheme}.png")
     assert (SCREENSHOTS / f"{name}_{scheme}.png").stat().st_size > 20_000
