@@ -2,8 +2,8 @@
 
 Makes corpora of ids, six metrics and 64-D latents in a temporary folder, a year of days in four areas, then measures in
 one run, each in a process of its own: the corpus (open, check hashes, two weeks of one area each with metadata, metrics
-and latents), the same process asking again, pandas on the corpus' own files, and pandas on one flat Parquet file. The
-last is the kindest baseline: nothing to list, nothing to join. All read from the page cache. Then the states of a fleet
+and latents), the same process asking again, pandas and DuckDB on the corpus' own files, and pandas on one flat Parquet
+file. The last is the kindest baseline: nothing to list, nothing to join. All read from the page cache. Then the states of a fleet
 of 16 agents and 125 steps are written and read.
 """
 
@@ -44,7 +44,7 @@ def main() -> None:
         return
     sizes = sorted({max(arguments.rows // 100, 1000), max(arguments.rows // 10, 1000), arguments.rows})
     print(f"{'rows':>10} {'MB':>6} {'parts':>6} {'write s':>8} | {'corpus s':>9} {'again s':>8} {'pandas s':>9} "
-          f"{'flat s':>7} | {'ratio':>6} {'to flat':>7} | {'corpus MB':>9} {'pandas MB':>9}")
+          f"{'duckdb s':>9} {'flat s':>7} | {'ratio':>6} {'to flat':>7} | {'corpus MB':>9} {'pandas MB':>9}")
     for rows in sizes:
         with tempfile.TemporaryDirectory() as folder:
             _row(rows, Path(folder))
@@ -61,10 +61,10 @@ def _row(rows: int, folder: Path) -> None:
     found = {how: (m["n"], round(m["check"], 3)) for how, m in best.items()}
     if len(set(found.values())) > 1:
         raise SystemExit(f"the ways do not agree: {found}")
-    corpus, pandas, flat = best["corpus"], best["pandas"], best["flat"]
+    corpus, pandas, duckdb, flat = (best[how] for how in MEASURES)
     print(f"{rows:>10,} {size / 1e6:>6.0f} {corpus['parts']:>6,} {seconds:>8.1f} | {corpus['s']:>9.3f} "
-          f"{corpus['again_s']:>8.3f} {pandas['s']:>9.2f} {flat['s']:>7.2f} | {pandas['s'] / corpus['s']:>6.0f} "
-          f"{flat['s'] / corpus['s']:>7.0f} | {corpus['mb']:>9.0f} {pandas['mb']:>9.0f}", flush=True)
+          f"{corpus['again_s']:>8.3f} {pandas['s']:>9.2f} {duckdb['s']:>9.2f} {flat['s']:>7.2f} | "
+          f"{pandas['s'] / corpus['s']:>6.0f} {flat['s'] / corpus['s']:>7.0f} | {corpus['mb']:>9.0f} {pandas['mb']:>9.0f}", flush=True)
 
 
 def _measure(how: str, folder: Path) -> dict:
@@ -134,6 +134,23 @@ def by_pandas(folder: Path) -> dict:
     return _result(time.perf_counter() - start, values)
 
 
+def by_duckdb(folder: Path) -> dict:
+    """The corpus' own files: filtered and joined in one query for each cohort, without the manifest."""
+    import duckdb
+
+    start = time.perf_counter()
+    tables = {"meta": "meta", "metrics": "metrics", "latents": f"latents/{MODEL}"}
+    files = {name: str(folder / "corpus" / table / "**" / "*.parquet") for name, table in tables.items()}
+    query = """SELECT m.*, n.* EXCLUDE (scenario_id), l.z FROM read_parquet($meta) m
+               JOIN read_parquet($metrics) n USING (scenario_id) JOIN read_parquet($latents) l USING (scenario_id)
+               WHERE m.period = $period AND m.area = $area"""
+    values = []
+    for q in (P, Q):
+        found = duckdb.execute(query, {**files, "period": q.period[0], "area": q.area[0]}).fetchnumpy()
+        values.append((found["ttc_min_s"], np.stack(found["z"])))
+    return _result(time.perf_counter() - start, values)
+
+
 def by_flat(folder: Path) -> dict:
     start = time.perf_counter()
     frame = pd.read_parquet(folder / "flat.parquet")
@@ -153,7 +170,7 @@ def _peak_mb() -> float:
     return int(line.split()[1]) / 1024
 
 
-MEASURES = {"corpus": by_corpus, "pandas": by_pandas, "flat": by_flat}
+MEASURES = {"corpus": by_corpus, "pandas": by_pandas, "duckdb": by_duckdb, "flat": by_flat}
 
 
 # States --------------------------------------------------------------------------------------------------------------
