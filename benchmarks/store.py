@@ -3,8 +3,8 @@
 Makes corpora of ids, six metrics and 64-D latents in a temporary folder, a year of days in four areas, then measures in
 one run, each in a process of its own: the corpus (open, check hashes, two weeks of one area each with metadata, metrics
 and latents), the same process asking again, pandas and DuckDB on the corpus' own files, and pandas on one flat Parquet
-file. The last is the kindest baseline: nothing to list, nothing to join. All read from the page cache. Then the states of a fleet
-of 16 agents and 125 steps are written and read.
+file. The last is the kindest baseline: nothing to list, nothing to join. All read from the page cache. Then the states
+of a fleet of 16 agents and 125 steps are written and read.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ def _row(rows: int, folder: Path) -> None:
     corpus, pandas, duckdb, flat = (best[how] for how in MEASURES)
     print(f"{rows:>10,} {size / 1e6:>6.0f} {corpus['parts']:>6,} {seconds:>8.1f} | {corpus['s']:>9.3f} "
           f"{corpus['again_s']:>8.3f} {pandas['s']:>9.2f} {duckdb['s']:>9.2f} {flat['s']:>7.2f} | "
-          f"{pandas['s'] / corpus['s']:>6.0f} {flat['s'] / corpus['s']:>7.0f} | {corpus['mb']:>9.0f} {pandas['mb']:>9.0f}", flush=True)
+          f"{pandas['s'] / corpus['s']:>6.0f} {flat['s'] / corpus['s']:>7.0f} | "
+          f"{corpus['mb']:>9.0f} {pandas['mb']:>9.0f}", flush=True)
 
 
 def _measure(how: str, folder: Path) -> dict:
