@@ -112,7 +112,7 @@ def test_the_slider_gives_the_engines_numbers_and_the_link_reopens_the_view(visi
     one.page.go_back()
     expect(one.page.get_by_text("By every estimator").first).to_be_visible(timeout=PATIENCE)
     expect(one.metric("Calibrated to Q")).to_have_text(shown.inner_text(), timeout=PATIENCE)
-    one.settle()  # a step back while a run is under way is overtaken by what that run says
+    one.settle()  # without it, this step once left the address as it was
     one.page.go_back()  # one step of the slider
     one.page.wait_for_url(lambda url: "calibration" in url and "B=5" not in url)
     one.page.go_forward()
