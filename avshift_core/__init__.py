@@ -18,7 +18,7 @@ P is the source, Q the target, always in that order; y = 1 means Q.
 from avshift_core.config import AnalysisConfig, EncoderConfig
 from avshift_core.errors import AVShiftError
 
-__version__ = "0.5.0"
+__version__ = "0.5.1"
 __all__ = ["AVShiftError", "AnalysisConfig", "CohortQuery", "EncoderConfig", "analyze", "embed", "load_model",
            "make_cohort", "open_corpus", "read_cohort", "read_pair", "read_scenarios"]
 

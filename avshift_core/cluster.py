@@ -34,7 +34,7 @@ AHEAD = 2  # items under way for each thread of the cluster: one in work, one at
 ADDRESS = re.compile(r"(tcp|tls)://(\[[0-9a-fA-F:.]+\]|[^\s/:\[\]]+):(\d{1,5})")
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 DEAF = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)"  # to Ctrl-C, which this process answers for all
-AGAIN = "What was finished is kept; run the same command again to go on."
+AGAIN = "What was committed is kept; run the same command again to go on."
 CONFIG = {"distributed.admin.large-graph-warning-threshold": "4 GB"}  # the work itself, sent once
 
 
@@ -149,7 +149,7 @@ def _check_workers(client: Client, scheduler: str) -> int:
         client.wait_for_workers(1, timeout=WORKERS_S)
     except TimeoutError:
         raise ClusterError(f"The scheduler at {scheduler} has no workers. Start some with 'python -m dask worker "
-                           f"{scheduler} --nworkers auto --nthreads 1' in the project's folder.") from None
+                           f"{scheduler} --nworkers -1 --nthreads 1' in the project's folder.") from None
     try:
         found = client.run(environment, on_error="return")
         for worker, versions in sorted(found.items()):

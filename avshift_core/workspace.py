@@ -70,7 +70,7 @@ class Workspace:
 
     @property
     def demo(self) -> str:
-        return str(self.folder.parent / DEMO)
+        return str(self.folder / DEMO)
 
     def save_upload(self, name: str, data: bytes) -> Path:
         """Keep an uploaded file under a name that is safe, whatever it was called."""

@@ -1,9 +1,10 @@
 """This project beside its peers, on the same data with the same threads: `python benchmarks/peers.py TOPIC`.
 
-Topics: global, local, calibration, knn, map; growth runs several of them over sizes and prints log-log slopes. Every
-contender works in a process of its own, a peer's in an environment of its own that is installed at first use from
-benchmarks/requirements into benchmarks/.venvs. Counted is the work alone, after imports and a warm-up on a small pair,
-which is `start s`; memory is the process' largest. Quality stands beside it, so that nobody is fast by being wrong.
+Topics: global, local, calibration, knn, map; growth runs several of them over sizes and prints log-log slopes. Data
+are synthetic pairs, for knn and map also an encoded corpus. Every contender works in a process of its own, a peer's in
+an environment of its own that is installed at first use from benchmarks/requirements into benchmarks/.venvs. Counted is
+the work alone, after imports and a warm-up on a small pair, which is `start s`; memory is the process' largest. Quality
+stands beside it, so that nobody is fast by being wrong.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,13 +30,20 @@ sys.path[:0] = [str(ROOT), str(CONTENDERS)]
 from environments import python_of  # noqa: E402
 from measure import K_NEAREST  # noqa: E402
 
-from avshift_core.latent.benchmark import METRIC, manifold_case  # noqa: E402
+from avshift_core.latent.benchmark import METRIC, further_drives, manifold_case  # noqa: E402
+from avshift_core.latent.corpora import choose_latents  # noqa: E402
+from avshift_core.latent.whole import whole_steps  # noqa: E402
+from avshift_core.progress import finish  # noqa: E402
+from avshift_core.scenario.store.corpus import open_corpus  # noqa: E402
 
 TOPICS = {"global": "global_shift", "local": "local_shift", "calibration": "calibration", "knn": "knn", "map": "map"}
 GROWTH = 5_000, 20_000, 90_000, 180_000
+WITHOUT_TRUTH = "knn", "map"  # topics that can be run on the latents of a corpus
 FIRST_SEED = 10_000  # settings were chosen on others
+DRIVE_SHARE = 0.2
 NULL_ROWS = 3_000  # most rows a side of a pair without shift
 KNN_ROWS = 1_000
+NEW_ROWS = 20_000  # a side, of other drives, on which the models of all tests are scored
 WARM_ROWS, WARM_DRIVES = 400, 20
 THREAD_SETTINGS = "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"
 
@@ -46,16 +55,27 @@ def main() -> None:
     parser.add_argument("--of", nargs="+", choices=TOPICS, default=list(TOPICS), help="topics that growth runs")
     parser.add_argument("--only", nargs="+", default=[], metavar="TEXT", help="peers with one of these in their name")
     parser.add_argument("--seeds", type=int, default=1, help="pairs; seconds are the median, quality the mean")
+    parser.add_argument("--first", type=int, default=FIRST_SEED, metavar="SEED", help="of the first pair")
     parser.add_argument("--nulls", type=int, default=5, help="pairs without shift, for false alarms")
+    parser.add_argument("--drive-share", type=float, default=DRIVE_SHARE, metavar="X",
+                        help=f"share of the latent variance between drives ({DRIVE_SHARE:g}); 0 is independent rows")
+    parser.add_argument("--corpus", metavar="DIR", help=f"an encoded corpus in the place of pairs, for "
+                                                        f"{' and '.join(WITHOUT_TRUTH)}")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--limit", type=float, default=1800, metavar="S", help="a run is stopped after so many seconds")
     arguments = parser.parse_args()
+    if arguments.corpus and arguments.topic not in WITHOUT_TRUTH:
+        parser.error(f"--corpus goes with {' and '.join(WITHOUT_TRUTH)}: the truth of a corpus is not known")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that no contender outlives the command
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(Path(folder), arguments.threads, arguments.limit, arguments.only)
+        bench = Bench(Path(folder), arguments.threads, arguments.limit, arguments.only, arguments.first,
+                      arguments.drive_share)
+        if arguments.corpus:
+            compare_on_corpus(bench, arguments.topic, arguments.corpus)
+            return
         if arguments.topic == "growth":
             for topic in arguments.of:
-                growth(bench, topic, arguments.rows or GROWTH)
+                growth(bench, topic, arguments.rows or GROWTH, arguments.seeds)
             return
         for rows in arguments.rows or [20_000]:
             compare(bench, arguments.topic, rows, arguments.seeds, arguments.nulls)
@@ -64,19 +84,37 @@ def main() -> None:
 # Data ----------------------------------------------------------------------------------------------------------------
 
 
-def write_pair(path: Path, rows: int, drives: int, seed: int, shift: bool = True) -> Path:
+def write_pair(
+    path: Path, rows: int, drives: int, seed: int, shift: bool = True, drive_share: float = DRIVE_SHARE
+) -> Path:
     """A synthetic pair as measure.Data reads it, with the exact neighbours of some rows."""
-    pair = manifold_case(rows, drives, shift=shift, seed=seed)
-    z = np.concatenate([pair.P.z, pair.Q.z])
-    X = ((z - z.mean(axis=0)) / z.std(axis=0)).astype(np.float32)
-    sample = np.sort(np.random.default_rng(seed).permutation(len(X))[:KNN_ROWS])
+    pair = manifold_case(rows, drives, drive_share, shift, seed)
     np.savez(
-        path, z=z, X=X, y=np.repeat([0, 1], rows), drive=np.concatenate([pair.P.drive, pair.Q.drive + pair.P.n_drives]),
+        path, y=np.repeat([0, 1], rows), drive=np.concatenate([pair.P.drive, pair.Q.drive + pair.P.n_drives]),
         ell=np.concatenate([pair.P.ell[METRIC], pair.Q.ell[METRIC]]), w=np.concatenate([pair.truth.w, pair.truth.w_Q]),
         shifted=np.concatenate(pair.truth.shifted), mu_Q=pair.truth.mu_Q, gamma_star=pair.truth.gamma_star,
-        sample=sample, near=_exact_nearest(X, sample),
+        **_latents(np.concatenate([pair.P.z, pair.Q.z]), seed,
+                   *further_drives(NEW_ROWS, NEW_ROWS // 100, drive_share, shift, seed)),
     )
     return path
+
+
+def write_corpus(path: Path, url: str) -> Path:
+    """The latents of a corpus, of which there is no truth but the exact neighbours of some rows."""
+    corpus = open_corpus(url)
+    whole = finish(whole_steps(corpus, choose_latents(corpus)))
+    n, unknown, drive = len(whole.z), np.nan, np.unique(whole.obs["drive_id"], return_inverse=True)[1]
+    np.savez(
+        path, y=(np.arange(n) >= n // 2).astype(int), drive=drive, ell=np.full(n, unknown), w=np.full(n, unknown),
+        shifted=np.zeros(n, bool), mu_Q=unknown, gamma_star=unknown, **_latents(whole.z, 0, whole.z[:0], []),
+    )
+    return path
+
+
+def _latents(z, seed: int, z_new, y_new) -> dict[str, np.ndarray]:
+    X, X_new = (((rows - z.mean(axis=0)) / z.std(axis=0)).astype(np.float32) for rows in (z, z_new))
+    sample = np.sort(np.random.default_rng(seed).permutation(len(X))[:KNN_ROWS])
+    return {"z": z, "X": X, "X_new": X_new, "y_new": y_new, "sample": sample, "near": _exact_nearest(X, sample)}
 
 
 def _exact_nearest(X, sample) -> np.ndarray:
@@ -100,6 +138,8 @@ class Bench:
     threads: int
     limit: float
     only: list[str]
+    first: int
+    drive_share: float
     pythons: dict = field(default_factory=dict)
     missing: dict = field(default_factory=dict)
 
@@ -122,7 +162,7 @@ class Bench:
 
     def pair(self, rows: int, seed: int, shift: bool = True) -> Path:
         path = self.folder / f"{rows}-{'shift' if shift else 'none'}-{seed}.npz"
-        return path if path.exists() else write_pair(path, rows, max(rows // 100, 10), seed, shift)
+        return path if path.exists() else write_pair(path, rows, max(rows // 100, 10), seed, shift, self.drive_share)
 
     def run(self, module, contender, pair: Path) -> dict:
         """seconds, mb and rows of quality; without seconds and with a reason when it did not come to an end."""
@@ -149,54 +189,81 @@ class Bench:
 def compare(bench: Bench, topic: str, rows: int, seeds: int, nulls: int) -> None:
     """One table: every contender of a topic at one size."""
     module = importlib.import_module(TOPICS[topic])
-    print(f"\n{topic}: {rows:,} + {rows:,} scenarios in {2 * max(rows // 100, 10):,} drives, 64 dimensions, "
-          f"{bench.threads} threads; pairs: {seeds}" + (f", without shift: {nulls}" if module.NULLS and nulls else ""))
-    titles = ["contender", "s", "ratio", "start s", "peak MB", *module.COLUMNS.values(), *module.NULLS.values(), "note"]
-    lines, own_seconds = [], None
+    print(f"\n{topic}: {rows:,} + {rows:,} scenarios in {2 * max(rows // 100, 10):,} drives with {bench.drive_share:g} "
+          f"of the variance, 64 dimensions, {bench.threads} threads; pairs: {seeds}, from seed {bench.first}"
+          + (f"; without shift: {nulls}" if module.NULLS and nulls else ""))
+    pairs = [bench.pair(rows, bench.first + k) for k in range(seeds)]
+    _print_comparison(bench, module, pairs, partial(_false_alarms, bench, module, rows=rows, nulls=nulls))
+
+
+def compare_on_corpus(bench: Bench, topic: str, url: str) -> None:
+    """The same on the latents of a corpus."""
+    module = importlib.import_module(TOPICS[topic])
+    path = write_corpus(bench.folder / "corpus.npz", url)
+    with np.load(path) as arrays:
+        print(f"\n{topic}: latents of {len(arrays['z']):,} scenarios of {Path(url).name}, {bench.threads} threads")
+    _print_comparison(bench, module, [path], lambda contender, names: dict.fromkeys(names, [""] * len(module.NULLS)))
+
+
+def _print_comparison(bench: Bench, module, pairs: list[Path], alarms_of) -> None:
+    paired = getattr(module, "PAIRED", {})
+    titles = ["contender", "s", "ratio", "start s", "peak MB", *module.COLUMNS.values(), *paired.values(),
+              *module.NULLS.values(), "note"]
+    lines, own_seconds, own = [], None, None
     for contender in bench.contenders(module):
-        runs = [bench.run(module, contender, bench.pair(rows, FIRST_SEED + k)) for k in range(seeds)]
+        runs = [bench.run(module, contender, pair) for pair in pairs]
         bad = next((run["reason"] for run in runs if "reason" in run), None)
         if bad:
             lines.append([contender.name, *[""] * (len(titles) - 2), bad])
             continue
         seconds = float(np.median([run["seconds"] for run in runs]))
-        own_seconds = own_seconds or seconds
+        own_seconds, own = own_seconds or seconds, own or [next(iter(run["rows"].values())) for run in runs]
         start = float(np.median([run["first"] for run in runs]))
         cost = [*map(_number, (seconds, seconds / own_seconds, start)), f"{max(run['mb'] for run in runs):,.0f}"]
-        alarms = _false_alarms(bench, module, contender, rows, nulls, runs[0]["rows"])
+        alarms = alarms_of(contender, runs[0]["rows"])
         for name in runs[0]["rows"]:
             judged = [_mean(key, [run["rows"][name][key] for run in runs]) for key in module.COLUMNS]
             full_name = f"{contender.name} {name}".strip()
-            lines.append([full_name, *cost, *judged, *alarms[name], contender.note])
+            apart = [_difference([run["rows"][name][key] for run in runs], [row[key] for row in own]) for key in paired]
+            lines.append([full_name, *cost, *judged, *apart, *alarms[name], contender.note])
     _print_table(titles, lines)
 
 
-def _false_alarms(bench: Bench, module, contender, rows: int, nulls: int, names) -> dict[str, list[str]]:
+def _false_alarms(bench: Bench, module, contender, names, *, rows: int, nulls: int) -> dict[str, list[str]]:
     if not module.NULLS or not contender.on_nulls:
         return {name: [""] * len(module.NULLS) for name in names}
-    pairs = [bench.pair(min(rows, NULL_ROWS), FIRST_SEED + k, shift=False) for k in range(nulls)]
+    pairs = [bench.pair(min(rows, NULL_ROWS), bench.first + k, shift=False) for k in range(nulls)]
     found = [run["rows"] for run in (bench.run(module, contender, pair) for pair in pairs) if "rows" in run]
     return {name: [_mean(key, [judged[name][key] for judged in found]) for key in module.NULLS] for name in names}
 
 
-def growth(bench: Bench, topic: str, sizes) -> None:
-    """Seconds and memory over sizes; who is too slow at one size is not asked at the next."""
+def growth(bench: Bench, topic: str, sizes, seeds: int) -> None:
+    """Seconds, the median over the pairs, and memory over sizes; who is too slow at one size is not asked at the next.
+    """
     module, sizes = importlib.import_module(TOPICS[topic]), sorted(sizes)
-    print(f"\ngrowth of {topic}: scenarios a side, {bench.threads} threads; the slope is that of log s on log rows")
-    titles = ["contender", *(f"{size:,}: s" for size in sizes), "slope", *(f"{size:,}: MB" for size in sizes), "note"]
+    print(f"\ngrowth of {topic}: scenarios a side, {bench.threads} threads, pairs: {seeds}; the slope is that of log s "
+          "on log rows, over all sizes and between the last two")
+    titles = ["contender", *(f"{size:,}: s" for size in sizes), "slope", "last slope",
+              *(f"{size:,}: MB" for size in sizes), "note"]
     lines = []
     for contender in bench.contenders(module):
-        runs = []
+        seconds, memory, bad = [], [], None
         for size in sizes:
-            if not runs or "seconds" in runs[-1]:
-                runs.append(bench.run(module, contender, bench.pair(size, FIRST_SEED)))
-        seconds = [run["seconds"] for run in runs if "seconds" in run]
-        memory = [f"{run['mb']:,.0f}" for run in runs if "mb" in run]
-        slope = np.polyfit(np.log(sizes[: len(seconds)]), np.log(seconds), 1)[0] if len(seconds) > 1 else None
+            runs = [bench.run(module, contender, bench.pair(size, bench.first + k)) for k in range(seeds)]
+            bad = next((run["reason"] for run in runs if "reason" in run), None)
+            if bad:
+                break
+            seconds.append(float(np.median([run["seconds"] for run in runs])))
+            memory.append(f"{max(run['mb'] for run in runs):,.0f}")
         empty = [""] * (len(sizes) - len(seconds))
-        lines.append([contender.name, *map(_number, seconds), *empty, _number(slope), *memory, *empty,
-                      runs[-1].get("reason", contender.note)])
+        slopes = _slope(sizes, seconds), _slope(sizes[: len(seconds)][-2:], seconds[-2:])
+        lines.append([contender.name, *map(_number, seconds), *empty, *map(_number, slopes), *memory, *empty,
+                      bad or contender.note])
     _print_table(titles, lines)
+
+
+def _slope(sizes, seconds) -> float | None:
+    return np.polyfit(np.log(sizes[: len(seconds)]), np.log(seconds), 1)[0] if len(seconds) > 1 else None
 
 
 # Table ---------------------------------------------------------------------------------------------------------------
@@ -210,6 +277,15 @@ def _mean(key: str, values: list) -> str:
     if isinstance(values[0], bool):
         return f"{sum(values)} of {len(values)}"
     return _number(np.sqrt(np.mean(np.square(values))) if key == "error" else np.mean(values))
+
+
+def _difference(values: list, own: list) -> str:
+    """Mean difference over the pairs, with its standard error."""
+    if None in (*values, *own) or values == own:
+        return ""
+    apart = np.subtract(values, own)
+    error = f" +- {apart.std(ddof=1) / len(apart) ** 0.5:.4f}" if len(apart) > 1 else ""
+    return f"{apart.mean():+.4f}{error}"
 
 
 def _number(value) -> str:

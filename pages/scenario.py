@@ -15,7 +15,7 @@ from avshift_core.scenario.playback import Playback, playback
 from avshift_core.scenario.schema import UNKNOWN
 from avshift_core.scenario.store.record import Record, read_latent
 from avshift_core.shift.attributes import TEXTS
-from avshift_core.shift.standing import Standing, random_scenario, region_examples, standing
+from avshift_core.shift.standing import Standing, is_sample, random_scenario, region_examples, standing
 from avshift_core.words import readable
 from pages.common import state
 from pages.common.cached import Loaded, record, scenarios
@@ -144,7 +144,8 @@ def head(loaded: Loaded, found: Record, place: Standing | None) -> None:
     cohort = place.cohort if place is not None else ""
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         with st.container(horizontal=True, vertical_alignment="center", width="content"):
-            st.badge(f"in {cohort}" if cohort else "in neither P nor Q", color=TAGS[cohort],
+            outside = "not among the drawn" if is_sample(loaded.analysis) else "in neither P nor Q"
+            st.badge(f"in {cohort}" if cohort else outside, color=TAGS[cohort],
                      help="The cohort of this comparison that the scenario belongs to.")
             if place is not None and place.region:
                 st.badge(f"R{place.region}", icon=":material/my_location:", color="violet",
@@ -163,8 +164,9 @@ def head(loaded: Loaded, found: Record, place: Standing | None) -> None:
 
 def _place_words(loaded: Loaded, place: Standing | None) -> str:
     if place is None or not place.cohort:
-        return "It belongs to neither of the two cohorts; it is placed among them by its own latent." if place else \
-            "It belongs to neither of the two cohorts."
+        outside = "It is not among the scenarios of P and Q that were drawn" if is_sample(loaded.analysis) else \
+            "It belongs to neither of the two cohorts"
+        return f"{outside}; it is placed among them by its own latent." if place else f"{outside}."
     if place.region is None:
         return f"A scenario of {place.cohort}. No regions were looked for: {escape(loaded.analysis.verdict.sentence)}"
     if place.bare:

@@ -277,11 +277,10 @@ def test_a_scheduler_without_workers_and_one_that_dies(fleet, tmp_path, monkeypa
         list(in_order(abs, [1], scheduler=address))
     shutil.copytree(fleet, tmp_path / "c")
     monkeypatch.setattr(cluster, "WORKERS_S", 20)
-    monkeypatch.setattr("avshift_core.encoder.encode.COMMIT_S", 0.0)
     with dask_processes(tmp_path, workers=1) as (address, scheduler):
         steps = encode_steps(str(tmp_path / "c"), load_model(), scheduler=address)
         next(steps)
         scheduler.kill()
-        with pytest.raises(ClusterError, match=r"scheduler at .* was lost\. What was finished is kept; run the same"):
+        with pytest.raises(ClusterError, match=r"scheduler at .* was lost\. What was committed is kept; run the same"):
             finish(steps)
     assert 0 < finish(encode_steps(str(tmp_path / "c"), load_model(), jobs=1)).n_before < 240

@@ -12,7 +12,7 @@ import numpy as np
 from avshift_core.config import VIEWS
 from avshift_core.encoder.scenes import Scenes, context_view, scenes_of
 from avshift_core.encoder.weights import Model, ModelFiles, latents_name, load_model, read_files
-from avshift_core.errors import ConfigError, ModelError
+from avshift_core.errors import ClusterError, ConfigError, ModelError
 from avshift_core.parallel import check_jobs, in_order
 from avshift_core.progress import Progress
 from avshift_core.scenario.schema import ScenarioBatch
@@ -59,15 +59,19 @@ def encode_steps(
         done, last, began = 0, time.monotonic(), time.monotonic()
         work = partial(_encode_part, corpus.location.absolute, corpus.fingerprint, read_files(model.folder, model.id))
         answers = in_order(work, [(p.id, v) for p, v in todo], jobs, ready=1, scheduler=scheduler)
-        for (part, _), latents in zip(todo, answers, strict=True):
-            for view, z in latents.items():
-                writer.write_latents(names[view], part.id, z)
-            done += part.n
-            if time.monotonic() - last > COMMIT_S:
-                writer.commit()
-                last = time.monotonic()
-            rate = done / max(time.monotonic() - began, 1e-9)
-            yield Progress(f"{done:,} of {total:,} scenarios, {rate:,.0f} a second", done / total)
+        try:
+            for (part, _), latents in zip(todo, answers, strict=True):
+                for view, z in latents.items():
+                    writer.write_latents(names[view], part.id, z)
+                done += part.n
+                if time.monotonic() - last > COMMIT_S:
+                    writer.commit()
+                    last = time.monotonic()
+                rate = done / max(time.monotonic() - began, 1e-9)
+                yield Progress(f"{done:,} of {total:,} scenarios, {rate:,.0f} a second", done / total)
+        except ClusterError:
+            writer.commit()  # what came before the cluster was lost
+            raise
     return Encoded(total, sum(part.n for part in parts) - total, bare)
 
 

@@ -46,6 +46,7 @@ def _end_with_server() -> None:
 
 
 def work(order: dict) -> int:
+    from avshift_core.archive import ArchiveError
     from avshift_core.errors import AVShiftError
     from avshift_core.jobs.kinds import steps_of
     from avshift_core.progress import finish
@@ -59,7 +60,7 @@ def work(order: dict) -> int:
         _tell({"done": True})
         return 0
     except AVShiftError as error:
-        _tell({"error": str(error)})
+        _tell({"error": str(error), "damaged": isinstance(error, ArchiveError)})
         return 2
     except MemoryError:
         _tell({"error": "There was not enough memory for this. Narrow the cohorts, or close other work."})

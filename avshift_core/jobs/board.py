@@ -36,6 +36,7 @@ class Job:
     Attributes:
         state: queued, running, done, failed or cancelled.
         share, text: progress. error: why it failed, in one sentence.
+        damaged: it failed because a kept result that it needs could not be read; that one has been removed.
         created, ended: seconds since 1970, 0 while it is not over.
     """
 
@@ -47,6 +48,7 @@ class Job:
     share: float = 0.0
     text: str = "Waiting for its turn"
     error: str = ""
+    damaged: bool = False
     created: float = 0.0
     ended: float = 0.0
 
@@ -174,7 +176,7 @@ class Board:
         elif "done" in said:
             self._finish(key, process, state=DONE, share=1.0, text="Done")
         elif "error" in said:
-            self._finish(key, process, state=FAILED, error=str(said["error"]))
+            self._finish(key, process, state=FAILED, error=str(said["error"]), damaged=bool(said.get("damaged")))
         elif "bug" in said:
             log = self.workspace.folder / "logs" / "jobs.log"
             self._finish(key, process, state=FAILED, error=f"Something went wrong that should not ({said['bug']}). "

@@ -226,6 +226,15 @@ def manifold_case(
     return SyntheticPair(*cohorts, truth)
 
 
+def further_drives(
+    n: int, drives: int, drive_share: float = 0.2, shift: bool = True, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Latents (2n, 64) and labels (2n,), 1 for Q, of other drives by the law of `manifold_case` with the same seed."""
+    shape, rng = _draw_manifold(np.random.default_rng([seed, 64]), shift), np.random.default_rng([seed, 65])
+    sides = [_draw_side(shape, mass, n, drives, drive_share, rng)[0] for mass in (shape.mass_P, shape.mass_Q)]
+    return np.concatenate(sides), np.repeat([0, 1], n)
+
+
 def _draw_manifold(rng, shift: bool) -> Manifold:
     candidates = rng.normal(size=(60, INTRINSIC))
     chosen = [0]

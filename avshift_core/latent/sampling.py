@@ -2,11 +2,13 @@
 
 Bounds and intervals count drives, so those of the drawn ones already say how much less is known than from all of them:
 nothing has to be added for the drawing. Of the other drives the sums of the metrics are read, for which no latent is
-needed: observed rates are those of all drives, and calibrated ones move with them (shift/calibrate.py).
+needed: observed rates are those of all drives, and calibrated ones move with them (shift/calibrate.py). Intervals are
+about the traffic that such drives are drawn from, not about these drives alone: no correction for a finite number.
 """
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -43,7 +45,7 @@ def draw_drives(
     """The query itself while it has at most `most` scenarios, else one for drives drawn from it.
 
     The number of drives is fixed beforehand, so that about `most` scenarios are expected and every drive, short or
-    long, has the same chance. The same corpus and seed give the same sample.
+    long, has the same chance. The same corpus, query and seed give the same sample.
     """
     sizes = corpus.sums(query, by=[DRIVE])
     n_all = int(sizes["n"].sum())
@@ -53,7 +55,8 @@ def draw_drives(
         raise CohortError(f"Cohort '{name}' has {n_all:,} scenarios; beyond {most:,} a sample is drawn by drive, and "
                           "some have no drive id. Narrow the query, or import them with drive ids.")
     sizes = sizes.sort_values(DRIVE, ignore_index=True)
-    order = np.random.default_rng([seed, 24]).permutation(len(sizes))
+    own = zlib.crc32(str(query).encode())  # else two weeks of as many drives would be drawn at the same places
+    order = np.random.default_rng([seed, 24, own]).permutation(len(sizes))
     kept = order[: len(sizes) * most // n_all]
     if len(kept) < FEWEST_DRIVES:
         raise CohortError(f"Cohort '{name}' has {n_all:,} scenarios in {len(sizes):,} drives; {most:,} scenarios would "

@@ -118,7 +118,7 @@ def contributions(analysis: Analysis, metric: str, B: float) -> tuple[Contributi
     mass_s is the clipped, normalised mass of stratum s, m_s the mean of the metric among P there. Centring at mu_naive
     changes no sum, because both masses add up to 1; it makes a region that grows count by how much its rate differs
     from the mean. Without a local test everything is "elsewhere". Intervals leave out one drive of P or of Q at a time,
-    and clip again.
+    and clip again. Where P is a sample of its drives, "elsewhere" also holds what the others say of the whole move.
     """
     calibrator = analysis.calibrator
     strata, table = calibrator.cells, leave_out_tables(calibrator, metric)
@@ -133,6 +133,8 @@ def contributions(analysis: Analysis, metric: str, B: float) -> tuple[Contributi
 
     n, event, n_Q = (x[:, None] for x in (table.n, table.event, table.n_Q))
     move = moves(n, event, n_Q)[:, 0]
+    if calibrator.rest_P is not None:
+        move[ELSEWHERE] += calibrator.calibrate(metric, B).traffic.mu - move.sum()
     variance = _jackknife(moves(n - table.n_out, event - table.event_out, n_Q))
     variance += _jackknife(moves(n, event, n_Q - table.n_Q_out))
     half = stats.t.ppf((1 + calibrator.level) / 2, min(calibrator.n_drives) - 1) * np.sqrt(variance)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 
 import numpy as np
 from scipy import stats
@@ -119,8 +120,8 @@ class Calibrator:
     """All that calibration needs and B does not change, so that moving the clip costs milliseconds.
 
     Where a cohort is a sample, drives that were not drawn (rest_P, rest_Q) count in the observed rates. A calibrated
-    rate is then what was observed in all drives, plus the move that the weights make in the drawn ones: a difference
-    estimator for two-phase samples (Sarndal, Swensson and Wretman 1992). Its interval holds the noise of both.
+    rate then moves with the observed one, as far as the two go together from drive to drive: the regression estimator
+    for two-phase samples (Sarndal, Swensson and Wretman 1992). Its interval holds the noise of both.
     """
 
     ell_P: Mapping[str, np.ndarray]
@@ -149,34 +150,35 @@ class Calibrator:
             raise ConfigError(f"B is {B:g}; the clip of the weights must be above 0.")
         ell, m_P, m_Q = self.ell_P[metric], self.m_P[metric], self.m_Q[metric]
         drawn, naive, target = self._mean(ell, 0), self._whole_mean(metric, 0), self._whole_mean(metric, 1)
-        more = naive - drawn
+        moved = partial(self._moved, drawn=drawn, more=naive - drawn)
         w = self.cells.weights(B)
         strata = self._stratified(self.cells, ell, B)
         w_ipw = np.minimum(self.w_ipw, B)
         found: dict[str, Estimate | None] = {name: None for name in ESTIMATORS}
         per_drive = np.bincount(self.drive_P, w)
         ess, ess_drives = (float(v.sum() ** 2 / (v @ v)) for v in (w, per_drive))
-        found["strata"] = self._counted(strata + more, ess, ess_drives, 1, metric)
-        found["ipw"] = self._rate(self._weighted(w_ipw, ell, m_P, m_Q) + more)
-        found["aipw"] = self._rate(self._weighted(_rake(w_ipw, self.cells, B), ell, m_P, m_Q, augment=True) + more)
+        shown = moved(strata)
+        found["strata"] = self._counted(shown, ess, ess_drives, 1, metric)
+        found["ipw"] = self._rate(moved(self._weighted(w_ipw, ell, m_P, m_Q)))
+        found["aipw"] = self._rate(moved(self._weighted(_rake(w_ipw, self.cells, B), ell, m_P, m_Q, augment=True)))
         if self.w_balance[metric] is not None:
             balance = self._weighted(np.minimum(self.w_balance[metric], B), ell, m_P, m_Q)
-            found["balance"] = self._rate(balance + more)
+            found["balance"] = self._rate(moved(balance))
         if self.regions is not None:
             lis = self._stratified(self.regions, ell, B)
             bias = lis.mu - strata.mu  # what the regions leave, as the cells see it
-            found["lis"] = self._rate(lis + more, bias)
-            found["lis_paper"] = self._rate(self._paper(ell, B) + more)
+            found["lis"] = self._rate(moved(lis), bias)
+            found["lis_paper"] = self._rate(moved(self._paper(ell, B)))
         seen_in_P, seen_in_Q = (self._counted(v, *self._size(k), 1 - k, metric) for k, v in enumerate((naive, target)))
         return Calibration(
             metric=metric, B=B, **found, target=seen_in_Q,
-            naive=seen_in_P, traffic=self._apart(strata, drawn, found["strata"], seen_in_P),
-            residual=self._apart(target, strata + more, seen_in_Q, found["strata"]),
+            naive=seen_in_P, traffic=self._apart(shown, naive, found["strata"], seen_in_P),
+            residual=self._apart(target, shown, seen_in_Q, found["strata"]),
             ess=ess, ess_drives=ess_drives, khat=self.khat,
             clipped_mass=float((self.cells.q - self.cells.masses(B)[0])[self.cells.free].clip(0).sum()),
             uncovered_mass=self.uncovered_mass, top_drive=float(per_drive.max() / per_drive.sum()),
             event_drives=int((np.bincount(self.drive_P, ell) > 0).sum()),
-            sigma2_naive=drawn.variance * len(ell), sigma2_lis=strata.variance * len(ell),
+            sigma2_naive=naive.variance * len(ell), sigma2_lis=shown.variance * len(ell),
         )
 
     def interval(self, value: Influence, bias: float = 0.0, low: float = 0.0, drives: int | None = None) -> Estimate:
@@ -244,6 +246,17 @@ class Calibrator:
         sums = [drawn.source, drawn.target]
         sums[side] = np.concatenate([counted, (rest.ell[metric] - total / n * rest.n) / n])
         return Influence(float(total / n), *sums)
+
+    def _moved(self, value: Influence, drawn: Influence, more: Influence) -> Influence:
+        """A calibrated rate of the drawn drives, with what is known of the others.
+
+        Args:
+            drawn: observed rate of the drawn drives; more: that of all drives less it.
+        """
+        if self.rest_P is None:
+            return value
+        together, alone = value.source @ drawn.source, drawn.source @ drawn.source
+        return value + more.times(together / alone if alone > 0 else 1.0)
 
     def _size(self, side: int) -> tuple[float, int]:
         """Scenarios and drives of a cohort, with those that were not drawn."""

@@ -31,6 +31,9 @@ class Influence:
     def __add__(self, other: Influence) -> Influence:
         return Influence(self.mu + other.mu, *(_joined(a, b) for a, b in self._with(other)))
 
+    def times(self, factor: float) -> Influence:
+        return Influence(factor * self.mu, factor * self.source, factor * self.target)
+
     def _with(self, other: Influence) -> tuple:
         return (self.source, other.source), (self.target, other.target)
 

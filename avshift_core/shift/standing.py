@@ -21,7 +21,7 @@ TOLD = ("category", "period", "area", "av_version", "route", "day", "hour")  # o
 class Standing:
     """
     Attributes:
-        cohort: "P", "Q" or "" for neither.
+        cohort: "P", "Q" or "" for neither; where cohorts are samples, also for what was not drawn.
         region: number k of its region R_k, 0 outside of all; None when no regions were looked for.
         h: held-out posterior of belonging to Q, None for a scenario of neither cohort.
         w: weight at the clip, the headline's (cells carry their mass under Q); None for all but those of P.
@@ -79,13 +79,19 @@ def found_table(analysis: Analysis, found: Found, told: pd.DataFrame) -> pd.Data
     Args:
         told: what the corpus says of them, with the column scenario_id.
 
-    Columns: rank, scenario_id, cohort (P, Q or neither), distance, and those of `told`.
+    Columns: rank, scenario_id, cohort (P, Q, or neither, or not drawn), distance, and those of `told`.
     """
+    other = "not drawn, or neither" if is_sample(analysis) else "neither"
     sides = {name: set(cohort.obs[SCENARIO]) for name, cohort in (("P", analysis.P), ("Q", analysis.Q))}
-    cohort = [next((name for name, ids in sides.items() if i in ids), "neither") for i in found.scenario_id]
+    cohort = [next((name for name, ids in sides.items() if i in ids), other) for i in found.scenario_id]
     table = pd.DataFrame({"rank": np.arange(1, len(cohort) + 1), SCENARIO: found.scenario_id, "cohort": cohort,
                           "distance": found.distance})
     return table.merge(told, on=SCENARIO, how="left")
+
+
+def is_sample(analysis: Analysis) -> bool:
+    """Whether P or Q is a sample of its drives: then it does not hold all of its scenarios."""
+    return analysis.P.rest is not None or analysis.Q.rest is not None
 
 
 def random_scenario(analysis: Analysis, seed: int, region: int = 0) -> str:

@@ -75,8 +75,8 @@ def conclusion(found: VersionComparison, split: Split, event: str, unit: str = "
         return (f"Too little to tell: in the traffic that both met, the rarer of “{event}” and its absence was seen in "
                 f"{split.events_P:,} drives of {A} and {split.events_Q:,} of {B}.")
     if found.same_version:
-        seen = "no difference is seen" if verdict == NOISE else "but a difference is seen"
-        return (f"{A} against itself: the performance part should be zero, and {seen} ({amount}) in “{event}”.")
+        seen = "and no difference is seen" if verdict == NOISE else "but a difference is seen"
+        return f"{A} against itself: the performance part should be zero, {seen} ({amount}) in “{event}”."
     if verdict == NOISE:
         part = split.performance["mean"]
         where = "which may be chance" if part.lo <= 0 <= part.hi else \

@@ -26,7 +26,7 @@ def cohorts(data: Data) -> list:
     ]
 
 
-def verdict_alone(data: Data) -> SimpleNamespace:
+def verdict_alone(data: Data, **settings) -> SimpleNamespace:
     """An analysis up to its verdict."""
     from avshift_core.config import AnalysisConfig
     from avshift_core.latent.space import make_space
@@ -35,12 +35,32 @@ def verdict_alone(data: Data) -> SimpleNamespace:
     from avshift_core.shift.drives import pool
     from avshift_core.shift.gate import verdict
 
-    config, (P, Q) = AnalysisConfig(), cohorts(data)
+    config, (P, Q) = AnalysisConfig(**settings), cohorts(data)
     sample, space = pool(P, Q), make_space(P, Q, config.n_cells, config.seed)
     test = finish(global_test_steps(space, sample, config))
     return SimpleNamespace(
         P=P, Q=Q, config=config, sample=sample, space=space, global_test=test, verdict=verdict(test, config)
     )
+
+
+def score_new(data: Data, stage) -> np.ndarray:
+    """Log-odds of Q for the rows of other drives, by one model of four fifths of the drives, as a fold of ours has."""
+    from dataclasses import replace
+
+    from avshift_core.shift.classifiers import class_weights, held_out_logits
+    from avshift_core.shift.drives import Pool, folds_by_drive
+
+    sample, space = stage.sample, stage.space
+    scale, mean = data.z.std(axis=0), data.z.mean(axis=0)
+    X = space.standardise(data.X_new.astype(np.float64) * scale + mean)
+    both = replace(space, X=np.concatenate([space.X, X]), cell=np.concatenate([space.cell, space.cells.assign(X)]))
+    fold = folds_by_drive(sample, stage.config.folds, np.random.default_rng(0))
+    train, held_out = np.flatnonzero(fold != 0), np.flatnonzero(fold == 0)
+    rows = sample.n + np.arange(len(X))
+    pooled = Pool(np.concatenate([sample.y, data.y_new]), np.concatenate([sample.drive, np.zeros(len(X), int)]),
+                  sample.drive_y, sample.fold_key)
+    weight = np.concatenate([class_weights(sample.y), np.zeros(len(X))])
+    return held_out_logits(stage.config.classifier, both, pooled, weight, [(train, held_out), (train, rows)], seed=0)[1]
 
 
 def complete(data: Data):

@@ -50,15 +50,23 @@ def faiss_ivf_32(data: Data) -> np.ndarray:
     return _faiss_ivf(data, 32)
 
 
+def faiss_ivf_64(data: Data) -> np.ndarray:
+    return _faiss_ivf(data, 64)
+
+
 def faiss_ivf_96(data: Data) -> np.ndarray:
     return _faiss_ivf(data, 96)
 
 
-def _faiss_ivf(data: Data, probes: int) -> np.ndarray:
+def faiss_ivf_root(data: Data) -> np.ndarray:
+    return _faiss_ivf(data, 32, int(len(data.X) ** 0.5))
+
+
+def _faiss_ivf(data: Data, probes: int, lists: int = LISTS) -> np.ndarray:
     import faiss
 
     d = data.X.shape[1]
-    index = faiss.IndexIVFFlat(faiss.IndexFlatL2(d), d, LISTS if len(data.X) > LISTS else 16)
+    index = faiss.IndexIVFFlat(faiss.IndexFlatL2(d), d, lists if len(data.X) > LISTS else 16)
     index.train(data.X)
     index.nprobe = probes
     return _search_faiss(index, data.X)
@@ -91,7 +99,9 @@ CONTENDERS = (
     Contender("pynndescent", pynndescent, "plain"),
     Contender("faiss exact", faiss_exact, "plain"),
     Contender("faiss IVF1024, 32 probes", faiss_ivf_32, "plain"),
+    Contender("faiss IVF1024, 64 probes", faiss_ivf_64, "plain"),
     Contender("faiss IVF1024, 96 probes", faiss_ivf_96, "plain"),
+    Contender("faiss IVF, sqrt(n) lists, 32 probes", faiss_ivf_root, "plain", note="as many lists as ours"),
     Contender("faiss HNSW32", faiss_hnsw, "plain", note=f"efSearch {2 * K_NEAREST}"),
     Contender("usearch", usearch, "plain", note=f"f32, expansion_search {2 * K_NEAREST}"),
 )

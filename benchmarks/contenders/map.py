@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import engine
 import numpy as np
-from measure import Contender, Data, measure, threads
+from measure import K_NEAREST, Contender, Data, measure, threads
 
-COLUMNS = {"trustworthiness": "trustworthiness"}
+COLUMNS = {"trustworthiness": "trustworthiness", "continuity": "continuity", "kept": f"of {K_NEAREST} nearest kept"}
 NULLS: dict[str, str] = {}
 SAMPLE_ROWS, K = 2_000, 15
 
@@ -14,8 +14,21 @@ SAMPLE_ROWS, K = 2_000, 15
 def quality(data: Data, xy) -> dict:
     from sklearn.manifold import trustworthiness
 
+    xy = np.asarray(xy)
     rows = np.random.default_rng(0).permutation(len(xy))[:SAMPLE_ROWS]
-    return {"": {"trustworthiness": trustworthiness(data.X[rows], np.asarray(xy)[rows], n_neighbors=K)}}
+    X, seen = data.X[rows], xy[rows]
+    return {"": {"trustworthiness": trustworthiness(X, seen, n_neighbors=K),
+                 "continuity": trustworthiness(seen, X, n_neighbors=K), "kept": _kept(data, xy)}}
+
+
+def _kept(data: Data, xy) -> float:
+    """Share of the exact nearest rows, among all of them, that are among as many nearest on the map."""
+    kept = []
+    for row, near in zip(data.sample, data.near, strict=True):
+        distance = ((xy - xy[row]) ** 2).sum(axis=1)
+        distance[row] = np.inf
+        kept.append(np.isin(np.argpartition(distance, K_NEAREST)[:K_NEAREST], near).mean())
+    return float(np.mean(kept))
 
 
 def ours(data: Data) -> np.ndarray:

@@ -24,6 +24,7 @@ class Data:
         y: (2n,) 1 for Q; drive: (2n,) number of the drive; ell: (2n,) metric.
         w: (2n,) exact density ratio dQ/dP; shifted: (2n,) rows of the shifted set; mu_Q: expected metric under Q.
         gamma_star: advantage of the best possible classifier.
+        X_new, y_new: rows of other drives from the same law, in the units of X; none where there is no law.
         sample: rows to look at for neighbours; near: (m, 50) the exact ones of each.
         tiny: whether this is only the warm-up.
     """
@@ -37,6 +38,8 @@ class Data:
     shifted: np.ndarray
     mu_Q: np.ndarray
     gamma_star: np.ndarray
+    X_new: np.ndarray
+    y_new: np.ndarray
     sample: np.ndarray
     near: np.ndarray
     tiny: bool = False

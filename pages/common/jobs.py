@@ -8,7 +8,7 @@ import streamlit as st
 
 from avshift_core.archive import ArchiveError
 from avshift_core.jobs.board import CANCELLED, DONE, FAILED, Job
-from avshift_core.jobs.kinds import KINDS, job_key
+from avshift_core.jobs.kinds import KEPT, KINDS, job_key
 from pages.common.cached import board, result, workspace
 from pages.common.pulse import pulse
 from pages.common.text import escape
@@ -36,6 +36,8 @@ def result_of(kind: str, title: str = "", *, start: bool = True, button: str = "
                       on_click=_ask, args=(kind, arguments, title))
             return None
         job = _ask(kind, arguments, title)
+    if job.damaged and all(workspace().results.has(arguments[name]) for name in KEPT if name in arguments):
+        job = _ask(kind, arguments, title)  # what it needs has been computed again
     if job.state == DONE:
         return result(key)
     if job.state == FAILED:

@@ -130,6 +130,18 @@ def test_a_full_disk_is_a_sentence(board, monkeypatch, tmp_path):
     assert "cannot be made" in job.error or "could not be written" in job.error
 
 
+@pytest.mark.parametrize("damage", [lambda path: path.write_bytes(path.read_bytes()[:-40]), lambda path: path.unlink()],
+                         ids=["truncated", "tidied away"])
+def test_a_kept_result_that_is_damaged_is_told_apart_and_removed(board, damage):
+    kept = board.ask("quick", {"text": "a"}).key
+    wait(board, kept, DONE)
+    path = board.workspace.results.path(kept)
+    damage(path)
+    job = wait(board, board.ask("map", {"comparison": kept, "atlas": kept}).key, FAILED)
+    assert job.damaged and "Compute the result again" in job.error and not path.exists()
+    assert not wait(board, board.ask("refuse", {"text": "No."}).key, FAILED).damaged
+
+
 def test_an_unknown_kind_is_refused(board):
     with pytest.raises(AVShiftError, match="no kind of job"):
         board.ask("mine_bitcoin", {})

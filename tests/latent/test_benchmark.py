@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from avshift_core.errors import ConfigError
-from avshift_core.latent.benchmark import METRIC, UNCHANGED, line_case, manifold_case
+from avshift_core.latent.benchmark import METRIC, UNCHANGED, further_drives, line_case, manifold_case
 from avshift_core.shift.drives import intraclass_correlation
 
 
@@ -68,3 +68,12 @@ def test_a_second_version_has_its_own_rates_and_leaves_all_else():
     assert truth.mu_B_P == pytest.approx((driven.Q.ell[METRIC] / truth.w_Q).mean(), abs=6 * se)
     with pytest.raises(ConfigError, match="rates would leave"):
         manifold_case(300, 20, effect=-1.5)
+
+
+def test_further_drives_follow_the_same_law():
+    pair = manifold_case(n=4000, drives=400, drive_share=0.0, seed=3)
+    z, y = further_drives(4000, 400, 0.0, seed=3)
+    for side, own in ((pair.P.z, z[y == 0]), (pair.Q.z, z[y == 1])):
+        apart = np.abs(side.mean(axis=0) - own.mean(axis=0)) / side.std(axis=0)
+        assert apart.max() < 5 * np.sqrt(2 / 4000)  # five standard errors, 64 dimensions
+        assert not np.isin(own[:, 0], side[:, 0]).any()

@@ -3,6 +3,7 @@
 import pytest
 
 from avshift_core.jobs.kinds import KINDS
+from pages.common.cached import board
 from tests.pages.conftest import N, case_link, fleet_link, run_through, words
 
 PAGE = "pages/clusters.py"
@@ -85,3 +86,16 @@ def test_the_fleet_has_names_groups_and_scenes(open_page):
 
 def test_the_jobs_of_the_page_are_known():
     assert {"clusters", "cluster_events"} <= set(KINDS)
+
+
+@pytest.mark.parametrize("damage", [lambda path: path.write_bytes(path.read_bytes()[:-40]), lambda path: path.unlink()],
+                         ids=["truncated", "tidied away"])
+def test_a_comparison_that_is_gone_from_the_disk_is_computed_again_behind_the_page(cases, home, damage):
+    page = cases(seed=17)  # the server now has the comparison in memory
+    before = clusters_of(page)
+    compared = [job for job in board().jobs() if job.kind == "comparison"]
+    damage(home.results.path(next(job.key for job in compared if job.arguments["config"].get("seed") == 17)))
+    page.query_params["clusters"] = "7"
+    run_through(page)
+    assert len(clusters_of(page)) == 7 and not page.error
+    assert clusters_of(page)["Scenarios"].sum() == before["Scenarios"].sum()

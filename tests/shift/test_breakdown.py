@@ -1,5 +1,6 @@
 """Contributions add up, rates by category are those of the rows, and their intervals cover what they should."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from avshift_core.errors import CohortError
+from avshift_core.latent.cohort import Rest
 from avshift_core.shift import breakdown
 from avshift_core.shift.breakdown import (
     ELSEWHERE,
@@ -248,3 +250,15 @@ def test_the_mse_condition_by_hand(line_analysis):
     assert found.added == pytest.approx(c.strata.se**2 - c.naive.se**2)  # sigma^2 / n is the variance
     assert found.holds == (found.removed > found.added)
     assert found.holds and found.status == "ok" and found.sentence.startswith("Calibration moves ell by")
+
+
+def test_the_steps_of_a_sample_add_up_to_its_move(clustered_analysis):
+    a = clustered_analysis
+    ell = {name: values[:40] for name, values in a.P.ell.items()}
+    rest = Rest(np.full(40, 20.0), {name: 20 * values for name, values in ell.items()})
+    drawn = replace(a, calibrator=replace(a.calibrator, rest_P=rest))
+    metric = a.metrics[0]
+    found, whole = drawn.calibrate(5.0, metric), a.calibrate(5.0, metric)
+    assert found.traffic.mu != whole.traffic.mu
+    for analysis, told in ((a, whole), (drawn, found)):
+        assert sum(c.move.mu for c in contributions(analysis, metric, 5.0)) == pytest.approx(told.traffic.mu)

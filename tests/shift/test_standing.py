@@ -8,9 +8,12 @@ import pytest
 
 from avshift_core.errors import CohortError
 from avshift_core.latent.benchmark import manifold_case
+from avshift_core.latent.cohort import Rest, with_rest
+from avshift_core.latent.inverted import Found
 from avshift_core.latent.retrieve import anchor_of, find_anchor, neighbours
 from avshift_core.shift.analyze import analyze
 from avshift_core.shift.standing import (
+    found_table,
     neighbour_table,
     random_scenario,
     region_examples,
@@ -87,6 +90,14 @@ def test_neighbours_as_a_table(analysis):
     category = np.concatenate([c.obs["category"] for c in (analysis.P, analysis.Q)])
     assert table["category"].tolist() == category[near.row].tolist() and "period" not in table
     assert "event" not in neighbour_table(analysis, near)
+
+
+def test_what_was_not_drawn_is_not_said_to_belong_to_neither(analysis):
+    found = Found(np.array(["P-3", "other"]), np.array([0.1, 0.2]), 0.5)
+    told = pd.DataFrame({"scenario_id": ["P-3", "other"], "category": ["a", "b"]})
+    drawn = replace(analysis, P=with_rest(analysis.P, Rest(np.ones(5), {m: np.zeros(5) for m in analysis.metrics})))
+    assert found_table(analysis, found, told)["cohort"].tolist() == ["P", "neither"]
+    assert found_table(drawn, found, told)["cohort"].tolist() == ["P", "not drawn, or neither"]
 
 
 def test_a_random_scenario_is_any_and_stays_in_its_region(analysis):

@@ -51,7 +51,7 @@ def open_corpus(url, *, verify: bool = False, fingerprint: str = "") -> Corpus:
     `fingerprint` another revision than that one is refused, because the data has changed.
     """
     location = locate(url)
-    location.check_folder()
+    location.check()
     data = location.read(NAME)
     if data is None:
         if not location.exists():

@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import threading
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,8 @@ import fsspec
 from avshift_core.errors import CorpusError
 
 LOCK = ".lock"
+UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
+ANSWER_S = 30.0  # until a store gives a first sign of life
 SYNC_ALL = 32  # files; beyond, one sync of everything is several times quicker than one of each and its folders
 
 
@@ -52,9 +56,12 @@ class Location:
         with self._errors("be looked up"):
             return os.path.lexists(self.root) if self.local else self.fs.exists(self.root)
 
-    def check_folder(self) -> None:
-        """Refuse a file where a folder belongs."""
-        if self.local and os.path.isfile(self.root):
+    def check(self) -> None:
+        """Refuse a file where a folder belongs, and a store that says nothing: its own patience may be many minutes."""
+        if not self.local:
+            with self._errors("be looked up"):
+                _within(ANSWER_S, lambda: self.fs.exists(self.root))
+        elif os.path.isfile(self.root):
             raise CorpusError(f"{self.url} is a file; give a folder.")
 
     def read(self, name: str) -> bytes | None:
@@ -153,11 +160,12 @@ class Location:
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise CorpusError(f"{self.url} cannot {action}: no space is left. What was committed before is intact; "
-                                  "free some space and run the same command again.") from None
+                                  "free some space and try again.") from None
             if isinstance(error, TimeoutError):
                 raise CorpusError(f"{self.url} cannot {action}: it did not answer in time. What was committed before "
                                   "is intact; try again, or look whether the store can be reached.") from None
-            raise CorpusError(f"{self.url} cannot {action}: {_reason(error)}.") from None
+            advice = " Choose another folder, or change its permissions." if error.errno in UNWRITABLE else ""
+            raise CorpusError(f"{self.url} cannot {action}: {_reason(error)}.{advice}") from None
         except Exception as error:  # each file system has its own
             if self.local:
                 raise
@@ -185,10 +193,10 @@ def only_writer(location: Location) -> Iterator[None]:
 
     Object stores have no locks: there the manifest's revision is compared before a commit instead.
     """
+    location.check()
     if not location.local:
         yield
         return
-    location.check_folder()
     path = Path(location.root, LOCK)
     new = [folder for folder in path.parents if not folder.exists()]
     with location._errors("be written"):
@@ -210,6 +218,20 @@ def only_writer(location: Location) -> Iterator[None]:
                 for folder in new:
                     os.rmdir(folder)
         lock.release()
+
+
+def _within(seconds: float, call: Callable[[], object]) -> None:
+    """Do something, and raise TimeoutError when it takes longer; it is then left to itself."""
+    answer: Future = Future()
+
+    def ask() -> None:
+        try:
+            answer.set_result(call())
+        except BaseException as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=ask, daemon=True).start()
+    answer.result(seconds)
 
 
 def _reason(error: Exception) -> str:

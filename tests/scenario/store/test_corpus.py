@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -713,3 +714,18 @@ def test_a_store_that_does_not_answer_in_time_is_one_sentence_and_loses_nothing(
             open_corpus(url, verify=True).table()
     monkeypatch.undo()
     assert open_corpus(url, verify=True).fingerprint == before
+
+
+def test_a_store_that_says_nothing_is_given_up(tmp_path, monkeypatch):
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    url, asked = f"memory://{tmp_path.name}/dumb", threading.Event()
+    write(url)
+    monkeypatch.setattr("avshift_core.scenario.store.location.ANSWER_S", 0.2)
+    monkeypatch.setattr(MemoryFileSystem, "exists", lambda *_, **__: asked.wait(20))
+    for use in (open_corpus, lambda at: create_or_open(at).__enter__()):
+        with pytest.raises(CorpusError, match=r"cannot be looked up: it did not answer in time"):
+            use(url)
+    asked.set()
+    monkeypatch.undo()
+    assert open_corpus(url, verify=True).n
