@@ -14,7 +14,7 @@ from avshift_core.jobs.kinds import code_version, job_key
 from avshift_core.latent.corpora import choose_latents, cohort_name
 from avshift_core.scenario.store.corpus import Corpus
 from avshift_core.scenario.store.query import CohortQuery
-from pages.common import cohorts, state
+from pages.common import cohorts, outbox, state
 from pages.common.cached import Loaded, board, corpus, settle, workspace
 from pages.common.gate import require_login
 from pages.common.jobs import result_of
@@ -42,6 +42,8 @@ PAGES = {  # title -> file, icon, help
 DEMO = "Demo fleet"
 VIEW_NAMES = {"full": "Whole scenario", "context": "Context only"}
 IN_URL = tuple(f.name for f in fields(AnalysisConfig) if f.name in state.OF_RUN)
+
+outbox.mend()
 
 
 @dataclass(frozen=True, eq=False)
