@@ -1,12 +1,29 @@
 """What is not sent yet when a part of a page runs again."""
 
+import time
+
 import pytest
+from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.forward_msg_cache import create_reference_msg
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 
 import pages.common.frame  # noqa: F401 - every page begins with it
 from pages.common.outbox import _streamlits_clear
+from tests.pages.visitor import PATIENCE_S, ROOT, Server, Visitor
+
+SEND_EVERY_S = 2.0  # whatever a page draws in this time waits
+PAGE = """
+import streamlit as st
+from pages.common import outbox
+{mend}
+@st.fragment
+def part():
+    with st.container(border=True):
+        st.text("a figure " * 5000)  # so large that a browser keeps it
+
+part()
+"""
 
 
 def message(path: tuple[int, ...], fragment: str = "", block: bool = False) -> ForwardMsg:
@@ -77,3 +94,45 @@ def test_a_run_of_the_whole_page_and_sending_are_as_before():
     assert [one.WhichOneof("type") for one in queue.flush()] == ["new_session"]
     assert queue.is_empty()
     assert sent(part_of_a_page()) == [(0, 1), (0, 1, 0)]
+
+
+def runs_again_before_it_is_sent(folder, mend: str) -> list[ForwardMsg]:
+    """All that a browser gets that has kept the figure, when its part runs again right after the page."""
+    (folder / "pages").mkdir(parents=True)
+    (folder / "pages" / "common").symlink_to(ROOT / "pages" / "common")
+    (folder / "app.py").write_text(PAGE.format(mend=mend))
+    (folder / "serve.py").write_text(
+        f"import streamlit as st\nimport streamlit.runtime.runtime as runtime\n"
+        f"runtime.MESSAGE_FLUSH_INTERVAL_SECS = {SEND_EVERY_S}\napp = st.App('app.py')\n")
+    with Server(folder, root=folder) as server, Visitor(server) as visitor:
+        deltas = [m for m in visitor.open().messages if m.HasField("delta")]
+        page, part = BackMsg(), BackMsg()
+        page.rerun_script.cached_message_hashes.extend(m.hash for m in deltas if m.metadata.cacheable)
+        part.rerun_script.fragment_id = next(m.delta.fragment_id for m in deltas if m.delta.fragment_id)
+        assert page.rerun_script.cached_message_hashes
+        time.sleep(SEND_EVERY_S)
+        visitor.socket.send(page.SerializeToString())
+        time.sleep(SEND_EVERY_S / 4)
+        visitor.socket.send(part.SerializeToString())
+        got, end = [], time.monotonic() + PATIENCE_S
+        while not got or got[-1].script_finished != ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY:
+            got.append(ForwardMsg.FromString(visitor.socket.recv(timeout=max(0.1, end - time.monotonic()))))
+        return got
+
+
+def orphans(messages: list[ForwardMsg]) -> int:
+    """Messages for a block that a browser has not been sent on this page."""
+    blocks, count = set(), 0
+    for one in messages:
+        path = tuple(one.metadata.delta_path)
+        count += len(path) > 2 and path[:-1] not in blocks
+        if one.delta.HasField("add_block"):
+            blocks.add(path)
+    return count
+
+
+@pytest.mark.parametrize(("mend", "expected"), [("", 1), ("outbox.mend()", 0)])
+def test_a_browser_gets_nothing_for_a_block_that_it_has_never_seen(tmp_path, mend, expected):
+    got = runs_again_before_it_is_sent(tmp_path / "app", mend)
+    assert orphans(got) == expected
+    assert any(m.HasField("ref_hash") or m.delta.new_element.text.body for m in got)  # the figure is there
