@@ -1,6 +1,6 @@
 """How often the neighbour test speaks without a shift: `python benchmarks/neighbour_test.py [--pairs 1000]`.
 
-Pairs of clustered drives with the same law in P and Q, drawn anew each, of equal and of unequal drives. Only the
+Pairs of clustered drives with the same law in P and Q, drawn anew each; drives are as long in P as in Q. Only the
 p-value of the share of same-cohort neighbours is computed. A test that keeps its level falls to 0.05 or below in 5 % of
 the pairs. With --seconds: how long the neighbours take that a comparison of 90,000 + 90,000 asks for.
 """

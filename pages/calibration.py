@@ -8,7 +8,14 @@ from avshift_core.plots.love import love_figure
 from avshift_core.plots.metrics import LABELS, metrics_figure
 from avshift_core.plots.waterfall import category_figure, waterfall_figure
 from avshift_core.plots.weights import sweep_figure, weights_figure
-from avshift_core.shift.breakdown import FEW_DRIVES, FEW_SCENARIOS, by_category, contributions, mse_condition
+from avshift_core.shift.breakdown import (
+    FEW_DRIVES,
+    FEW_SCENARIOS,
+    UNDRAWN,
+    by_category,
+    contributions,
+    mse_condition,
+)
 from avshift_core.shift.calibrate import Calibration
 from avshift_core.shift.profile import as_table, telling
 from avshift_core.shift.tables import category_table, contribution_table, estimates_table, sweep_table, weight_table
@@ -146,6 +153,9 @@ def waterfall(loaded: Loaded, found: Calibration, headline: str | None):
     told = ", ".join(f"{s.name} {100 * s.move.mu:+.2f}" for s in steps)
     chart(waterfall_figure(steps, found, headline), "waterfall", f"From {found.naive.mu:.2%} observed in P by {told} "
           f"points to {found.strata.mu:.2%} calibrated and {found.target.mu:.2%} observed in Q", loaded)
+    if steps[-1].k == UNDRAWN:
+        st.caption("“Not drawn”: P is a sample of its drives; what the others add, known by their sums, has no place "
+                   "in latent space.")
     named = regions_of(loaded).regions
     if loaded.analysis.local is None:
         st.caption("No regions were looked for, because of the verdict; all of the change stands under “elsewhere”.")

@@ -56,8 +56,8 @@ def _rates(facts: Mapping) -> Safe:
         tag("h3", "From P to Q, step by step"),
         figure(charts.steps(metric), "What each region and everything elsewhere adds to P's rate, in percentage "
                "points; the steps add up to the calibrated rate exactly. Bars: intervals of each step by drive. “Left "
-               "over” is what the traffic does not explain. Steps are measured on all drives, also on those that chose "
-               "the regions, and lean too large."),
+               "over” is what the traffic does not explain; “not drawn”, where P is a sample, what its other drives "
+               "add. Steps are measured on all drives, also on those that chose the regions, and lean too large."),
         EMPTY if metric["headline"] is None else
         tag("p", f"Traffic explains {points(metric['traffic'])}; left over are {points(metric['residual'])}."),
         _groups(metric["groups"], metric["headline"] is None),

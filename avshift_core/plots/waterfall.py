@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from avshift_core.plots import theme
-from avshift_core.shift.breakdown import Contribution, GroupRate
+from avshift_core.shift.breakdown import ELSEWHERE, UNDRAWN, Contribution, GroupRate
 from avshift_core.shift.calibrate import Calibration
 from avshift_core.shift.estimate import Estimate
 from avshift_core.words import readable
 
 OBSERVED, CALIBRATED, LEFT_OVER, TARGET = "Observed<br>in P", "Calibrated<br>to Q", "Left<br>over", "Observed<br>in Q"
-ELSEWHERE = "Else-<br>where"
+OTHER_STEPS = {ELSEWHERE: "Else-<br>where", UNDRAWN: "Not<br>drawn"}
 UP, DOWN = "rgba(134, 134, 134, 0.75)", "rgba(134, 134, 134, 0.35)"
 ROW = 40  # pixels of one category
 RATES = {  # field -> label, colour, marker, place in its row
@@ -27,13 +27,13 @@ RATES = {  # field -> label, colour, marker, place in its row
 def waterfall_figure(
     parts: Sequence[Contribution], calibration: Calibration, headline: str | None, *, height: int = 400
 ) -> go.Figure:
-    """Naive, what each region and the rest add, calibrated, what is left over, target.
+    """Naive, what each region and the others add, calibrated, what is left over, target.
 
     Rates are dots with their intervals, steps are bars from one level to the next with the interval of the step; the
     axis begins where the rates are, not at 0.
     """
     c, level = calibration, calibration.naive.mu
-    steps = [(f"<b>{p.name}</b>" if p.k else ELSEWHERE, p.move) for p in parts]
+    steps = [(OTHER_STEPS.get(p.k, f"<b>{p.name}</b>"), p.move) for p in parts]
     levels, bars, notes = [(OBSERVED, level)], [], []
     for label, move in [*steps, (LEFT_OVER, c.residual)]:
         if label == LEFT_OVER:

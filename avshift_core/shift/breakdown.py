@@ -17,7 +17,7 @@ from avshift_core.shift.estimate import Estimate
 from avshift_core.shift.rates import design_effect_of_mean, rate_interval
 from avshift_core.shift.trust import mse_gain, mse_terms
 
-ELSEWHERE = 0  # number of what lies in no region
+ELSEWHERE, UNDRAWN = 0, -1  # numbers of what lies in no region, and of drives that were not drawn
 LEFT_OUT = 600  # drives are left out one by one up to this many, beyond in as many random groups
 FEW_SCENARIOS, FEW_DRIVES = 10, 3  # a rate on fewer is no number
 MISSING = "not known"
@@ -26,6 +26,9 @@ MISSING = "not known"
 @dataclass(frozen=True)
 class Contribution:
     """Part of `strata - naive` that one region, or what lies in none (k = ELSEWHERE), gives.
+
+    Where P is a sample of its drives, the others move both rates, and not by the same (k = UNDRAWN): they have no place
+    in latent space, and no mass.
 
     Attributes:
         move: sum over its strata s of (mass_s - p_s) (m_s - mu_naive), with its drive-level interval.
@@ -118,7 +121,8 @@ def contributions(analysis: Analysis, metric: str, B: float) -> tuple[Contributi
     mass_s is the clipped, normalised mass of stratum s, m_s the mean of the metric among P there. Centring at mu_naive
     changes no sum, because both masses add up to 1; it makes a region that grows count by how much its rate differs
     from the mean. Without a local test everything is "elsewhere". Intervals leave out one drive of P or of Q at a time,
-    and clip again. Where P is a sample of its drives, "elsewhere" also holds what the others say of the whole move.
+    and clip again. Where P is a sample of its drives, naive is that of the drawn ones here, and what the others add is
+    a step of its own.
     """
     calibrator = analysis.calibrator
     strata, table = calibrator.cells, leave_out_tables(calibrator, metric)
@@ -133,15 +137,13 @@ def contributions(analysis: Analysis, metric: str, B: float) -> tuple[Contributi
 
     n, event, n_Q = (x[:, None] for x in (table.n, table.event, table.n_Q))
     move = moves(n, event, n_Q)[:, 0]
-    if calibrator.rest_P is not None:
-        move[ELSEWHERE] += calibrator.calibrate(metric, B).traffic.mu - move.sum()
     variance = _jackknife(moves(n - table.n_out, event - table.event_out, n_Q))
     variance += _jackknife(moves(n, event, n_Q - table.n_Q_out))
     half = stats.t.ppf((1 + calibrator.level) / 2, min(calibrator.n_drives) - 1) * np.sqrt(variance)
     M = calibrator.M
     mass, p = (member @ x[:, 0] for x in given_masses(n, n_Q, free, B))
     count, count_Q, events = member @ table.n, member @ table.n_Q, member @ table.event
-    return tuple(
+    parts = tuple(
         Contribution(
             g, f"R{g}" if g else "elsewhere",
             Estimate(float(move[g]), *np.clip([move[g] - half[g], move[g] + half[g]], -M, M).tolist(),
@@ -151,6 +153,8 @@ def contributions(analysis: Analysis, metric: str, B: float) -> tuple[Contributi
         )
         for g in (*range(1, K + 1), ELSEWHERE)
     )
+    undrawn = calibrator.undrawn(metric, B)
+    return parts if undrawn is None else (*parts, Contribution(UNDRAWN, "not drawn", undrawn, 0, 0, 0, None, 0, 0))
 
 
 def by_category(analysis: Analysis, metric: str, B: float, column: str = "category") -> tuple[GroupRate, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 
@@ -20,6 +20,7 @@ from avshift_core.shift.estimate import Estimate, Influence, difference
 from avshift_core.shift.local import LocalTest
 from avshift_core.shift.local_paper import PaperRegions
 from avshift_core.shift.rates import design_effect_of_mean, rate_interval
+from avshift_core.shift.undrawn import followed
 from avshift_core.shift.weighting import entropy_balance, outcome_models, pareto_khat
 
 ESTIMATORS = ("lis_paper", "lis", "ipw", "aipw", "balance", "strata")
@@ -119,9 +120,8 @@ class Strata:
 class Calibrator:
     """All that calibration needs and B does not change, so that moving the clip costs milliseconds.
 
-    Where a cohort is a sample, drives that were not drawn (rest_P, rest_Q) count in the observed rates. A calibrated
-    rate then moves with the observed one, as far as the two go together from drive to drive: the regression estimator
-    for two-phase samples (Sarndal, Swensson and Wretman 1992). Its interval holds the noise of both.
+    Where a cohort is a sample, drives that were not drawn (rest_P, rest_Q) count in the observed rates, and calibrated
+    ones follow (undrawn.py).
     """
 
     ell_P: Mapping[str, np.ndarray]
@@ -149,35 +149,34 @@ class Calibrator:
         if not B > 0:
             raise ConfigError(f"B is {B:g}; the clip of the weights must be above 0.")
         ell, m_P, m_Q = self.ell_P[metric], self.m_P[metric], self.m_Q[metric]
-        drawn, naive, target = self._mean(ell, 0), self._whole_mean(metric, 0), self._whole_mean(metric, 1)
-        moved = partial(self._moved, drawn=drawn, more=naive - drawn)
+        naive, target = self._whole_mean(metric, 0), self._whole_mean(metric, 1)
+        moved = self._following(metric)
+        rate = lambda value, bias=0.0: self._rate(moved(value), bias, value.drives)  # noqa: E731
         w = self.cells.weights(B)
         strata = self._stratified(self.cells, ell, B)
+        shown = moved(strata)
         w_ipw = np.minimum(self.w_ipw, B)
         found: dict[str, Estimate | None] = {name: None for name in ESTIMATORS}
         per_drive = np.bincount(self.drive_P, w)
         ess, ess_drives = (float(v.sum() ** 2 / (v @ v)) for v in (w, per_drive))
-        shown = moved(strata)
-        found["strata"] = self._counted(shown, ess, ess_drives, 1, metric)
-        found["ipw"] = self._rate(moved(self._weighted(w_ipw, ell, m_P, m_Q)))
-        found["aipw"] = self._rate(moved(self._weighted(_rake(w_ipw, self.cells, B), ell, m_P, m_Q, augment=True)))
+        found["strata"] = self._counted(shown, ess, ess_drives, 1, metric, strata.drives)
+        found["ipw"] = rate(self._weighted(w_ipw, ell, m_P, m_Q))
+        found["aipw"] = rate(self._weighted(_rake(w_ipw, self.cells, B), ell, m_P, m_Q, augment=True))
         if self.w_balance[metric] is not None:
-            balance = self._weighted(np.minimum(self.w_balance[metric], B), ell, m_P, m_Q)
-            found["balance"] = self._rate(moved(balance))
+            found["balance"] = rate(self._weighted(np.minimum(self.w_balance[metric], B), ell, m_P, m_Q))
         if self.regions is not None:
             lis = self._stratified(self.regions, ell, B)
-            bias = lis.mu - strata.mu  # what the regions leave, as the cells see it
-            found["lis"] = self._rate(moved(lis), bias)
-            found["lis_paper"] = self._rate(moved(self._paper(ell, B)))
+            found["lis"] = rate(lis, lis.mu - strata.mu)  # what the regions leave, as the cells see it
+            found["lis_paper"] = rate(self._paper(ell, B))
         seen_in_P, seen_in_Q = (self._counted(v, *self._size(k), 1 - k, metric) for k, v in enumerate((naive, target)))
         return Calibration(
             metric=metric, B=B, **found, target=seen_in_Q,
-            naive=seen_in_P, traffic=self._apart(shown, naive, found["strata"], seen_in_P),
-            residual=self._apart(target, shown, seen_in_Q, found["strata"]),
+            naive=seen_in_P, traffic=self._apart(shown, naive, found["strata"], seen_in_P, strata.drives),
+            residual=self._apart(target, shown, seen_in_Q, found["strata"], strata.drives),
             ess=ess, ess_drives=ess_drives, khat=self.khat,
             clipped_mass=float((self.cells.q - self.cells.masses(B)[0])[self.cells.free].clip(0).sum()),
             uncovered_mass=self.uncovered_mass, top_drive=float(per_drive.max() / per_drive.sum()),
-            event_drives=int((np.bincount(self.drive_P, ell) > 0).sum()),
+            event_drives=_with_some(self.drive_P, ell),
             sigma2_naive=naive.variance * len(ell), sigma2_lis=shown.variance * len(ell),
         )
 
@@ -193,28 +192,39 @@ class Calibrator:
         mu, lo, hi = np.clip([value.mu, value.mu - half, value.mu + half], low, self.M)
         return Estimate(float(mu), float(lo), float(hi), float(np.sqrt(value.variance)))
 
-    def _rate(self, value: Influence, bias: float = 0.0) -> Estimate:
+    def _rate(self, value: Influence, bias: float = 0.0, drives: int | None = None) -> Estimate:
         """A rate with its interval, which for few events reaches farther up than down (Korn and Graubard 1998)."""
-        found = self.interval(value, bias)
+        found = self.interval(value, bias, drives=drives)
         if found.se == 0 or not 0 < found.mu < self.M:
             return found
-        most = sum(self._size(side)[0] for side in (0, 1))
-        lo, hi = rate_interval(found.mu / self.M, np.hypot(found.se, bias) / self.M, most, value.drives, self.level)
+        most, drives = sum(self._size(side)[0] for side in (0, 1)), drives or value.drives
+        lo, hi = rate_interval(found.mu / self.M, np.hypot(found.se, bias) / self.M, most, drives, self.level)
         return replace(found, lo=self.M * lo, hi=self.M * hi)
 
-    def _apart(self, a: Influence, b: Influence, seen_a: Estimate, seen_b: Estimate) -> Estimate:
+    def _apart(self, a: Influence, b: Influence, seen_a: Estimate, seen_b: Estimate, told: int) -> Estimate:
         """a - b; where one of them shows no spread, by the intervals of both, as if they were independent."""
         if min(a.variance, b.variance) > 0:
-            return self.interval(a - b, low=-self.M)
+            return self.interval(a - b, low=-self.M, drives=min((a - b).drives, told))
         return difference(seen_a, seen_b)
 
-    def _counted(self, value: Influence, n: float, drives: float, other: int, metric: str) -> Estimate:
+    def undrawn(self, metric: str, B: float) -> Estimate | None:
+        """What drives that were not drawn add to `traffic`; None where all were."""
+        if self.rest_P is None:
+            return None
+        strata, drawn = self._stratified(self.cells, self.ell_P[metric], B), self._mean(self.ell_P[metric], 0)
+        own = self._following(metric)(strata) - strata - (self._whole_mean(metric, 0) - drawn)
+        return self.interval(own, low=-self.M, drives=strata.drives)
+
+    def _counted(
+        self, value: Influence, n: float, drives: float, other: int, metric: str, told: int | None = None
+    ) -> Estimate:
         """Interval of a rate; where no scenario has the event, or every one, by how many there were.
 
         Args:
             n, drives: effective numbers behind it; other: the cohort that tells how alike scenarios of a drive are.
+            told: drives that its standard error was seen on, where they are fewer than those behind it.
         """
-        found = self._rate(value)
+        found = self._rate(value, drives=told)
         if value.variance > 0:
             return found
         drive, ell = ((self.drive_P, self.ell_P), (self.drive_Q, self.ell_Q))[other]
@@ -247,16 +257,13 @@ class Calibrator:
         sums[side] = np.concatenate([counted, (rest.ell[metric] - total / n * rest.n) / n])
         return Influence(float(total / n), *sums)
 
-    def _moved(self, value: Influence, drawn: Influence, more: Influence) -> Influence:
-        """A calibrated rate of the drawn drives, with what is known of the others.
-
-        Args:
-            drawn: observed rate of the drawn drives; more: that of all drives less it.
-        """
+    def _following(self, metric: str) -> Callable[[Influence], Influence]:
+        """A calibrated rate of the drawn drives -> the same with what is known of the others."""
         if self.rest_P is None:
-            return value
-        together, alone = value.source @ drawn.source, drawn.source @ drawn.source
-        return value + more.times(together / alone if alone > 0 else 1.0)
+            return lambda value: value
+        ell = self.ell_P[metric]
+        told = min(_with_some(self.drive_P, ell), _with_some(self.drive_P, self.M - ell))
+        return partial(followed, drawn=self._mean(ell, 0), whole=self._whole_mean(metric, 0), told=told, M=self.M)
 
     def _size(self, side: int) -> tuple[float, int]:
         """Scenarios and drives of a cohort, with those that were not drawn."""
@@ -308,6 +315,11 @@ class Calibrator:
         w = w_k[self.paper_P % K]
         mu = float(w @ ell / w.sum())
         return Influence(mu, *self.sums(of_P=w / w.mean() * (ell - mu)))
+
+
+def _with_some(drive, value) -> int:
+    """Drives in which the value is not 0 throughout."""
+    return int((np.bincount(drive, value) > 0).sum())
 
 
 def _measured(pull, stratum, measures) -> np.ndarray:

@@ -16,6 +16,7 @@ from avshift_core.shift import breakdown
 from avshift_core.shift.breakdown import (
     ELSEWHERE,
     MISSING,
+    UNDRAWN,
     by_category,
     contributions,
     mse_condition,
@@ -253,12 +254,14 @@ def test_the_mse_condition_by_hand(line_analysis):
 
 
 def test_the_steps_of_a_sample_add_up_to_its_move(clustered_analysis):
-    a = clustered_analysis
+    """What drives that were not drawn add is a step of its own; the others are those of the drawn drives."""
+    a, metric = clustered_analysis, clustered_analysis.metrics[0]
     ell = {name: values[:40] for name, values in a.P.ell.items()}
     rest = Rest(np.full(40, 20.0), {name: 20 * values for name, values in ell.items()})
     drawn = replace(a, calibrator=replace(a.calibrator, rest_P=rest))
-    metric = a.metrics[0]
     found, whole = drawn.calibrate(5.0, metric), a.calibrate(5.0, metric)
     assert found.traffic.mu != whole.traffic.mu
-    for analysis, told in ((a, whole), (drawn, found)):
-        assert sum(c.move.mu for c in contributions(analysis, metric, 5.0)) == pytest.approx(told.traffic.mu)
+    *steps, last = contributions(drawn, metric, 5.0)
+    assert steps == list(contributions(a, metric, 5.0)) and last.k == UNDRAWN and last.move.se > 0
+    assert sum(c.move.mu for c in steps) == pytest.approx(whole.traffic.mu)
+    assert last.move.mu == pytest.approx(found.traffic.mu - whole.traffic.mu)

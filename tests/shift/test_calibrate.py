@@ -1,11 +1,9 @@
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from avshift_core.errors import ConfigError
-from avshift_core.latent.cohort import Rest
 from avshift_core.shift.calibrate import Calibrator, Strata, cell_strata
 from avshift_core.shift.weighting import pareto_khat
 
@@ -183,77 +181,3 @@ def test_tail_index():
     assert pareto_khat(1 + rng.pareto(2.0, 20_000)) == pytest.approx(0.5, abs=0.15)  # tail index 1/2
     assert pareto_khat(rng.random(20_000)) < 0
     assert pareto_khat(np.ones(1000)) == 0
-
-
-# Cohorts that are samples ---------------------------------------------------------------------------------------------
-
-
-def split_in_two(whole: Calibrator, ell, of_P, drive, drawn: int) -> Calibrator:
-    """The same source cohort, of whose drives only the first `drawn` are at hand and the others known by their sums."""
-    here = drive < drawn
-    n, total = np.bincount(drive), np.bincount(drive, ell)
-    sample = calibrator(ell[here], of_P[here], whole.cells.of_Q, whole.ell_Q["ell"], drive[here], whole.drive_Q)
-    return replace(sample, rest_P=Rest(n[drawn:].astype(float), {"ell": total[drawn:]}))
-
-
-def fleet(rng, drives, m=20):
-    """Drives of unequal rate, three strata; Q has twice as much of the last as P."""
-    drive = np.repeat(np.arange(drives), m)
-    of_P, of_Q = (rng.choice(3, drives * m, p=p) for p in ([0.6, 0.3, 0.1], [0.5, 0.3, 0.2]))
-    rate = np.clip(rng.beta(2, 8, drives)[drive] * np.array([0.5, 1.0, 2.0])[of_P], 0, 1)
-    return drive, of_P, of_Q, (rng.random(drives * m) < rate) * 1.0
-
-
-def test_observed_rates_count_drives_that_were_not_drawn():
-    drive, of_P, of_Q, ell = fleet(np.random.default_rng(1), 200)
-    whole = calibrator(ell, of_P, of_Q, ell[::-1], drive, drive)
-    full, part = whole.calibrate("ell", 10), split_in_two(whole, ell, of_P, drive, 50).calibrate("ell", 10)
-    only = replace(split_in_two(whole, ell, of_P, drive, 50), rest_P=None).calibrate("ell", 10)
-    assert (part.naive.mu, part.naive.se) == pytest.approx((full.naive.mu, full.naive.se))
-    assert (part.target.mu, part.target.se) == (full.target.mu, full.target.se)
-    more = full.naive.mu - only.naive.mu
-    for name in ("strata", "ipw", "aipw", "lis", "lis_paper"):  # they follow what was observed in all, more or less
-        assert 0.4 < (getattr(part, name).mu - getattr(only, name).mu) / more < 1.6, name
-    assert part.naive.mu + part.traffic.mu + part.residual.mu == pytest.approx(part.target.mu)
-    assert part.strata.se < only.strata.se
-
-
-def test_a_calibrated_rate_moves_by_the_slope_between_drives():
-    """One stratum holds all of Q: the rate there, 0.1 or 0.3 by drive, moves as that of all, 0.3 or 0.5, does."""
-    drive = np.repeat(np.arange(60), 20)
-    of_P = np.tile(np.repeat([0, 1], 10), 60)
-    rate = np.where(of_P == 0, 0.1, 0.5) + np.where(drive % 2 == 0, 0.2, 0.0)
-    ell = (np.tile(np.arange(10), 120) < np.rint(10 * rate)) * 1.0
-    whole = calibrator(ell, of_P, np.zeros(1200, int), ell, drive, drive)
-    part = split_in_two(whole, ell, of_P, drive, 31).calibrate("ell", 10)  # 16 of the 31 have the higher rates
-    assert part.naive.mu == pytest.approx(0.4)
-    assert part.strata.mu == pytest.approx(0.2)  # (0.1 + 0.3) / 2; 0.2032 in the drawn alone
-
-
-def test_the_noise_that_is_checked_is_that_of_the_numbers_shown():
-    drive, of_P, of_Q, ell = fleet(np.random.default_rng(4), 300)
-    whole = calibrator(ell, of_P, of_Q, ell, drive, drive)
-    part = split_in_two(whole, ell, of_P, drive, 60).calibrate("ell", 10)
-    assert part.sigma2_lis / part.sigma2_naive == pytest.approx((part.strata.se / part.naive.se) ** 2)
-
-
-def test_all_drives_drawn_is_no_sample():
-    drive, of_P, of_Q, ell = fleet(np.random.default_rng(2), 40)
-    whole = calibrator(ell, of_P, of_Q, ell, drive, drive)
-    none = replace(whole, rest_P=Rest(np.zeros(0), {"ell": np.zeros(0)}))
-    a, b = whole.calibrate("ell", 10), none.calibrate("ell", 10)
-    assert b.strata.mu == pytest.approx(a.strata.mu) and b.strata.se == pytest.approx(a.strata.se)
-
-
-def test_intervals_of_a_sample_hold_the_truth():
-    """The rate of Q is E[0.5 * 0.5 b + 0.3 b + 0.2 min(2 b, 1)] with b of Beta(2, 8), about 0.19."""
-    rng = np.random.default_rng(3)
-    b = rng.beta(2, 8, 4_000_000)
-    truth = 0.5 * 0.5 * b.mean() + 0.3 * b.mean() + 0.2 * np.minimum(2 * b, 1).mean()
-    held, runs = 0, 400
-    for _ in range(runs):
-        drive, of_P, of_Q, ell = fleet(rng, 160)
-        whole = calibrator(ell, of_P, of_Q, ell, drive, drive)
-        found = split_in_two(whole, ell, of_P, drive, 60).calibrate("ell", 10).strata
-        held += found.lo <= truth <= found.hi
-    assert 0.92 <= held / runs <= 0.98  # standard error 0.011
