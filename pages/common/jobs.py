@@ -36,7 +36,8 @@ def result_of(kind: str, title: str = "", *, start: bool = True, button: str = "
                       on_click=_ask, args=(kind, arguments, title))
             return None
         job = _ask(kind, arguments, title)
-    if job.damaged and all(workspace().results.has(arguments[name]) for name in KEPT if name in arguments):
+    needed = [arguments[name] for name in KEPT if name in arguments]
+    if job.damaged and needed and all(map(workspace().results.has, needed)):
         job = _ask(kind, arguments, title)  # what it needs has been computed again
     if job.state == DONE:
         return result(key)

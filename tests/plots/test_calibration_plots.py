@@ -8,6 +8,7 @@ from math import log10
 import numpy as np
 import pytest
 
+from avshift_core.latent.cohort import Rest
 from avshift_core.plots import theme
 from avshift_core.plots.classifier import (
     BOUND_NAMES,
@@ -237,6 +238,16 @@ def test_a_comparison_without_regions_has_one_step(parts):
     figure = waterfall_figure(steps, c, "strata")
     assert [t.name for t in figure.data if t.type == "bar"] == ["Else-<br>where", LEFT_OVER]
     assert np.isclose(figure.data[0].y[0], c.traffic.mu)
+
+
+def test_what_was_not_drawn_is_a_step_of_its_own(parts):
+    a, *_ = parts
+    rest = Rest(np.full(60, 20.0), {"ell": np.full(60, 4.0)})
+    drawn = replace(a, calibrator=replace(a.calibrator, rest_P=rest))
+    steps, c = contributions(drawn, "ell", 10.0), drawn.calibrate(10.0, "ell")
+    *_, step, left = (t for t in waterfall_figure(steps, c, "strata").data if t.type == "bar")
+    assert (step.name, left.name) == ("Not<br>drawn", LEFT_OVER) and step.y[0] == steps[-1].move.mu
+    assert np.isclose(step.base[0] + step.y[0], c.strata.mu)
 
 
 def test_a_classifier_that_says_the_same_of_everything_can_be_drawn(parts):

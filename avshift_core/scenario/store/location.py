@@ -57,9 +57,12 @@ class Location:
             return os.path.lexists(self.root) if self.local else self.fs.exists(self.root)
 
     def check(self) -> None:
-        """Refuse a file where a folder belongs, and a store that says nothing: its own patience may be many minutes."""
+        """Refuse a file where a folder belongs, and a store that says nothing: its own patience may be many minutes.
+
+        One that does not let its folders be listed says something, and its files may still be read.
+        """
         if not self.local:
-            with self._errors("be looked up"):
+            with self._errors("be looked up"), suppress(PermissionError):
                 _within(ANSWER_S, lambda: self.fs.exists(self.root))
         elif os.path.isfile(self.root):
             raise CorpusError(f"{self.url} is a file; give a folder.")

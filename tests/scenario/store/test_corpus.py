@@ -729,3 +729,16 @@ def test_a_store_that_says_nothing_is_given_up(tmp_path, monkeypatch):
     asked.set()
     monkeypatch.undo()
     assert open_corpus(url, verify=True).n
+
+
+def test_a_store_whose_folders_may_not_be_listed_is_read_all_the_same(tmp_path, monkeypatch):
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    url = f"memory://{tmp_path.name}/closed"
+    write(url)
+
+    def refused(*_, **__):
+        raise PermissionError("AccessDenied: ListObjectsV2")
+
+    monkeypatch.setattr(MemoryFileSystem, "exists", refused)
+    assert open_corpus(url).n
