@@ -158,7 +158,7 @@ def main() -> None:
         ("   95th percentile", f"{np.quantile(waited, 0.95):.0f} ms", "1,500 ms"),
         ("   steps that showed no new number in 5 s", f"{seen.steps - len(seen.slider):,}", ""),
         (f"page by the menu, median of {len(seen.pages):,}", f"{np.median(seen.pages):.1f} s", ""),
-        ("cores busy: server / browsers", f"{seen.cores[0]:.2f} / {seen.cores[1] - seen.cores[0]:.2f}", ""),
+        ("cores busy: server / everything else", f"{seen.cores[0]:.2f} / {seen.cores[1] - seen.cores[0]:.2f}", ""),
         ("errors", f"{len(seen.errors) + died}", "0"),
         ("memory of the server after three minutes", f"{before:.0f} MB", ""),
         ("   growth to the end", f"{after / before - 1:+.1%}", "10 %"),
