@@ -12,7 +12,25 @@ import pages.common.frame  # noqa: F401 - every page begins with it
 from pages.common.outbox import _streamlits_clear
 from tests.pages.visitor import PATIENCE_S, ROOT, Server, Visitor
 
-SEND_EVERY_S = 2.0  # whatever a page draws in this time waits
+SERVE = """
+import streamlit as st
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.runtime.forward_msg_queue import ForwardMsgQueue as Queue
+
+enqueue, flush = Queue.enqueue, Queue.flush
+
+def counted(queue, message):
+    queue.runs = getattr(queue, "runs", 0) + message.HasField("new_session")
+    queue.over = getattr(queue, "over", False) or \\
+        message.script_finished == ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY
+    enqueue(queue, message)
+
+def held(queue):  # from the second run on nothing is sent before a part has run
+    return [] if getattr(queue, "runs", 0) > 1 and not queue.over else flush(queue)
+
+Queue.enqueue, Queue.flush = counted, held
+app = st.App("app.py")
+"""
 PAGE = """
 import streamlit as st
 from pages.common import outbox
@@ -101,22 +119,21 @@ def runs_again_before_it_is_sent(folder, mend: str) -> list[ForwardMsg]:
     (folder / "pages").mkdir(parents=True)
     (folder / "pages" / "common").symlink_to(ROOT / "pages" / "common")
     (folder / "app.py").write_text(PAGE.format(mend=mend))
-    (folder / "serve.py").write_text(
-        f"import streamlit as st\nimport streamlit.runtime.runtime as runtime\n"
-        f"runtime.MESSAGE_FLUSH_INTERVAL_SECS = {SEND_EVERY_S}\napp = st.App('app.py')\n")
+    (folder / "serve.py").write_text(SERVE)
     with Server(folder, root=folder) as server, Visitor(server) as visitor:
         deltas = [m for m in visitor.open().messages if m.HasField("delta")]
         page, part = BackMsg(), BackMsg()
         page.rerun_script.cached_message_hashes.extend(m.hash for m in deltas if m.metadata.cacheable)
         part.rerun_script.fragment_id = next(m.delta.fragment_id for m in deltas if m.delta.fragment_id)
         assert page.rerun_script.cached_message_hashes
-        time.sleep(SEND_EVERY_S)
         visitor.socket.send(page.SerializeToString())
-        time.sleep(SEND_EVERY_S / 4)
-        visitor.socket.send(part.SerializeToString())
         got, end = [], time.monotonic() + PATIENCE_S
         while not got or got[-1].script_finished != ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY:
-            got.append(ForwardMsg.FromString(visitor.socket.recv(timeout=max(0.1, end - time.monotonic()))))
+            assert time.monotonic() < end
+            try:
+                got.append(ForwardMsg.FromString(visitor.socket.recv(timeout=1)))
+            except TimeoutError:  # the page has run, or the part waits for it
+                visitor.socket.send(part.SerializeToString())
         return got
 
 
@@ -131,8 +148,8 @@ def orphans(messages: list[ForwardMsg]) -> int:
     return count
 
 
-@pytest.mark.parametrize(("mend", "expected"), [("", 1), ("outbox.mend()", 0)])
+@pytest.mark.parametrize(("mend", "expected"), [("", True), ("outbox.mend()", False)])
 def test_a_browser_gets_nothing_for_a_block_that_it_has_never_seen(tmp_path, mend, expected):
     got = runs_again_before_it_is_sent(tmp_path / "app", mend)
-    assert orphans(got) == expected
+    assert (orphans(got) > 0) == expected
     assert any(m.HasField("ref_hash") or m.delta.new_element.text.body for m in got)  # the figure is there
